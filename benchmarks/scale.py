@@ -32,6 +32,7 @@ import numpy as np
 
 import polyurn as pu
 from polyurn.model.paper_truths import truth
+from polyurn.storage.shards import is_packed
 from polyurn.wire import Update
 
 RECORDS = Path(__file__).parent / "results" / "scale.jsonl"
@@ -158,7 +159,7 @@ def drawn(folder: Path, n: int) -> Path:
 def packed(folder: Path, n: int) -> Path:
     """A folder of shards with simulated clients."""
     place = folder / f"packed-{n}"
-    if not (place / "manifest.json").exists():
+    if not is_packed(place):
         pu.pack_shards(drawn(folder, n), place, categories=10)
     return place
 
@@ -215,7 +216,7 @@ def one_round(folder: Path, n: int, k: int = 3, c: int = 10, points: int = 20) -
         clients = pu.ShardAggregator(place)
     else:
         place, mdm = folder / f"packed-{n}-{c}-{points}", mixture(k, c, points)
-        if not (place / "manifest.json").exists():
+        if not is_packed(place):
             from polyurn.storage.drawn_clients import write_drawn
 
             write_drawn(mdm, n, tables := folder / f"simulated-{n}-{c}-{points}")
@@ -251,7 +252,7 @@ def dask_overhead(folder: Path) -> dict[str, Any]:
     import distributed
 
     mdm, place = truth("high/3"), folder / "packed-small"
-    if not (place / "manifest.json").exists():
+    if not is_packed(place):
         n = SETTINGS.n_shards * 100
         pu.write_histograms(mdm.sample(n, rng=0), folder / "small.parquet")
         pu.pack_shards(folder / "small.parquet", place, categories=10, clients_per_shard=100)

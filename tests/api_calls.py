@@ -240,7 +240,8 @@ def _styled_parts() -> pu.Partition:
 def _partition() -> Call:
     return pu.partition, {
         "labels": LABELS, "clients": mdm(), "n_clients": 5, "replace": True,
-        "shortfall": "resample", "population": mdm(), "style": style(), "features": FEATURES, "rng": 0,
+        "shortfall": "resample", "population": mdm(), "style": style(), "features": FEATURES,
+        "match": "position", "rng": 0,
     }  # fmt: skip
 
 
@@ -551,7 +552,8 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "concentration": lambda: (pu.concentration, {"counts": COUNTS}),
     "cover": lambda: (
         pu.cover,
-        {"labels": LABELS, "population": mdm(), "style": style(), "features": FEATURES, "rng": 0},
+        {"labels": LABELS, "population": mdm(), "style": style(), "features": FEATURES}
+        | {"match": "position", "rng": 0},
     ),
     "dirichlet_multinomial_logpmf": lambda: (
         pu.dirichlet_multinomial_logpmf, {"counts": [1, 2, 3], "alpha": [3.0, 4.0, 5.0]},

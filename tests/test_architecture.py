@@ -34,8 +34,8 @@ ROOMS = {
     "partitioning": {"counts", "errors", "memory", "model", "typed", "wording"},
     "comparison": {"counts", "errors", "memory", "model", "typed", "wording"},
     "storage": {
-        "client", "counts", "errors", "model", "partitioning", "privacy", "server", "training",
-        "typed", "wire",
+        "client", "counts", "errors", "memory", "model", "partitioning", "privacy", "server",
+        "training", "typed", "wire",
     },
     "sources": {
         "aggregate", "client", "counts", "errors", "federation", "memory", "model", "storage", "typed",
@@ -207,8 +207,10 @@ def test_no_module_is_too_long_to_be_one_idea():
 TESTS = Path(__file__).parent
 # Folders whose tests are of other code than the package's; the harness stands beside its tests.
 OTHER_FOLDERS = {
-    "experiments": TESTS.parent / "experiments", "fuzz": TESTS / "fuzz", "attacks": ROOT / "federation",
-}  # fmt: skip
+    "attacks": TESTS / "attacks",
+    "experiments": TESTS.parent / "experiments",
+    "fuzz": TESTS / "fuzz",
+}
 
 
 def place_of(test):

@@ -9,7 +9,14 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from polyurn import LocalAggregator, Partition, partition
-from polyurn.counts import check_counts, client_sizes, digest, distinct, drop_empty
+from polyurn.counts import (
+    category_positions,
+    check_counts,
+    client_sizes,
+    digest,
+    distinct,
+    drop_empty,
+)
 from polyurn.errors import CountsError, ParameterError
 from polyurn.model.paper_truths import truth
 from strategies import counts
@@ -294,3 +301,28 @@ def test_big_endian_and_pandas_int64_tables_are_taken(table):
 def test_a_partition_in_place_of_its_histograms_is_told_what_to_pass():
     with pytest.raises(ParameterError, match=r"its histograms are partition\.histograms\("):
         check_counts(Partition.from_lists([[0, 1], [2, 3]]))
+
+
+# --------------------------------------------------------------------------------- other names
+
+
+def test_names_are_found_by_name_by_map_or_by_position():
+    ours = ["cat", "dog", "owl"]
+    assert category_positions(["owl", "cat"], ours).tolist() == [2, 0]
+    assert category_positions(["tom", "owl", "cat"], ours, {"tom": "cat"}).tolist() == [0, 2, 0]
+    swapped = {"dog": "owl", "owl": "dog"}
+    assert category_positions(["dog", "owl"], ours, swapped).tolist() == [2, 1]
+    assert category_positions(["c", "b", "a"], ours, "position").tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("names", "match", "others"),
+    [
+        (["tom", "owl"], None, "others: tom"),
+        (["tom", "owl"], {"tom": "fish"}, "others: fish"),
+        (["cat", "dog"], "position", "others: cat, dog"),
+    ],
+)
+def test_a_name_without_a_category_is_refused_with_both_lists(names, match, others):
+    with pytest.raises(CountsError, match=f"3 categories cat, dog, owl, got {others}; say what"):
+        category_positions(names, ["cat", "dog", "owl"], match)

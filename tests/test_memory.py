@@ -30,7 +30,7 @@ def little(monkeypatch):
 )
 def test_what_needs_more_than_is_available_is_refused_in_one_line(little, call):
     with pytest.raises(
-        MemoryLimitError, match=r"GiB and do not fit into memory, of which 0\.0977 GiB"
+        MemoryLimitError, match=r"do not fit into memory, of which 0\.0977 GiB"
     ) as no:
         call(2_000_000)
     assert "\n" not in str(no.value)

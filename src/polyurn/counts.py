@@ -5,8 +5,8 @@
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import scipy  # `scipy.sparse` is loaded when it is used: showing a file does not wait for it
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     Counts: TypeAlias = NDArray[np.integer[Any]] | scipy.sparse.csr_array[Any]
 else:
     Counts = Any
+
+# How one side's names become the other's: {old: new}, the same where it has none; or both in order.
+Match: TypeAlias = Mapping[str, str] | Literal["position"]
 
 # Counts beyond this would overflow the 32-bit tables of the kernels; no client holds two billion points.
 _LARGEST = 2**31 - 1
@@ -168,6 +171,40 @@ def check_names(categories: Sequence[str] | None, n_categories: int) -> tuple[st
         )
     check_texts(categories, "category names")
     return tuple(categories)
+
+
+def category_positions(
+    names: Sequence[str], categories: Sequence[str], match: Match | None = None
+) -> NDArray[np.int64]:
+    """The position of each name among the categories, shape (n_names,).
+
+    Examples
+    --------
+    >>> category_positions(["dog", "owl"], ["cat", "dog"], {"owl": "cat"}).tolist()
+    [1, 0]
+    >>> category_positions(["dog", "owl"], ["cat", "dog"], "position").tolist()
+    [0, 1]
+    """
+    if match == "position" and len(names) == len(categories):
+        return np.arange(len(names))
+    new: Mapping[str, str] = match if isinstance(match, Mapping) else {}
+    renamed = [new.get(name, name) for name in names]
+    known = {name: j for j, name in enumerate(categories)}
+    others = renamed if match == "position" else [name for name in renamed if name not in known]
+    if others:
+        raise CountsError(
+            f"expected the {len(categories)} categories {short_list(categories)}, got "
+            f"others: {short_list(others)}; say what they are called (match={{'theirs': 'ours'}}, --map "
+            "OLD=NEW,...), or take as many, in the same order (match='position', --map by-position)"
+        )
+    return np.array([known[name] for name in renamed], np.int64)
+
+
+def short_list(names: Sequence[str], n_shown: int = 8, longest: int = 40) -> str:
+    """The first of the names for a message, long ones cut, and how many more there are."""
+    more = len(names) - n_shown
+    short = [name if len(name) <= longest else f"{name[:longest]}..." for name in names[:n_shown]]
+    return ", ".join(short) + (f" and {more} more" if more > 0 else "")
 
 
 def check_texts(texts: Iterable[str], what: str) -> None:

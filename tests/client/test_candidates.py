@@ -96,7 +96,7 @@ def test_bins_are_those_of_the_servers_own_table_or_declared():
 
 
 def test_a_number_outside_of_declared_bins_is_an_error():
-    with pytest.raises(CountsError, match="every number of column 'minutes' within its bins"):
+    with pytest.raises(CountsError, match="column 'minutes' within its bins"):
         label_by_column(FLIGHTS, LAYOUT, ["minutes"], edges={"minutes": Bins([0, 1, 2])})
 
 
@@ -169,11 +169,7 @@ def test_a_column_that_the_proxy_data_lack_is_cut_at_own_quantiles_with_advice_t
 
 def test_what_is_wrong_with_the_proxy_data_is_said_of_them():
     proxy = pa.table({"minutes": ["1", "x"], "dest": ["ATL", None], "origin": ["EWR", "EWR"]})
-    with pytest.raises(
-        ParameterError, match="the proxy data: expected numbers in column 'minutes'"
-    ):
+    with pytest.raises(ParameterError, match=r"proxy data: .* numbers in column 'minutes'"):
         label_by_column(FLIGHTS, LAYOUT, ["minutes"], proxy=proxy)
-    with pytest.raises(
-        ParameterError, match="the proxy data: 1 value is missing from column 'dest'"
-    ):
+    with pytest.raises(ParameterError, match=r"proxy data: .* missing from column 'dest'"):
         n_lacking(FLIGHTS, proxy, ("dest", "origin"))

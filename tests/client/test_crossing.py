@@ -35,7 +35,7 @@ def test_every_value_that_could_make_two_names_alike_is_refused():
 def test_whole_numbers_are_crossed_as_texts_and_continuous_ones_are_refused():
     assert crossed([7, 12], [1.0, 2.0], ["a", "b"]).tolist() == ["7 × 1 × a", "12 × 2 × b"]
     for continuous in ([0.5, 1.0], ["0.5", "1"], ["1e-3", "2"]):
-        with pytest.raises(CountsError, match="continuous numbers in column number 0; put them"):
+        with pytest.raises(CountsError, match="continuous numbers in column number 0"):
             crossed(continuous, ["a", "b"])
 
 
@@ -94,13 +94,13 @@ def test_a_declared_combination_that_no_row_has_keeps_its_column():
     declared = [SIGN.join(pair) for pair in product(("EWR", "JFK"), ("ATL", "BOS"))]
     table = pa.table(FLIGHTS)
     assert set(category_codes(table, declared, category="origin,dest")) == {0, 1, 2}
-    with pytest.raises(CountsError, match=r"column 'origin,dest': 1 of 5 values are not in the"):
+    with pytest.raises(CountsError, match=r"column 'origin,dest': 1 of 5 values"):
         category_codes(table, ["EWR × ATL", "JFK × ATL"], category="origin,dest")
 
 
 @pytest.mark.parametrize("declared", [4, Bins([0, 1, 2])])
 def test_bins_and_numbers_are_for_single_columns(declared):
-    with pytest.raises(CountsError, match="one column for numbers or bins, got 'origin,hour'"):
+    with pytest.raises(CountsError, match=r"one column .*, got 'origin,hour'"):
         category_codes(pa.table(FLIGHTS), declared, category="origin,hour")
     with pytest.raises(CountsError, match="expected one column"):
         column_numbers(pa.table(FLIGHTS), ["origin", "hour"])

@@ -137,11 +137,28 @@ def test_an_undeclared_category_is_refused_by_its_position_and_never_shown(
 ):
     table = frame({"client": ["a", "a", "b"], "category": values})
     with pytest.raises(
-        CountsError, match=r"1 of 3 values.* in row 2, counted from 0; declare"
+        CountsError,
+        match=r"1 of 3 values.* in row 2, counted from 0; the categories are .* declare all",
     ) as caught:
         table_histograms(table, categories=categories)
     assert SECRET not in str(caught.value)
     assert "7919" not in str(caught.value)
+
+
+def test_all_columns_with_missing_values_are_named_in_one_message():
+    table = pa.table({"client": ["a", None, "b"], "category": [0, None, None], "count": [1, 2, 3]})
+    with pytest.raises(
+        CountsError,
+        match=r"1 value is missing from column 'client', 2 values are missing from column 'category', "
+        r"the first in row 1, .*--drop-missing",
+    ):
+        table_histograms(table, categories=2)
+
+
+def test_a_wide_table_with_a_missing_count_is_recognised_and_the_count_is_named():
+    table = pa.table({"client": ["a", "b"], "x": [1, None], "y": [0, 2], "z": [3, 1]})
+    with pytest.raises(CountsError, match="1 value is missing from column 'x', the first in row 1"):
+        table_histograms(table, categories=["x", "y", "z"])
 
 
 @each_frame
@@ -194,7 +211,7 @@ def test_a_count_that_is_not_a_count_is_refused_by_its_row(frame, count, message
 
 def test_nan_that_is_not_null_is_refused_too():
     table = pl.DataFrame({"client": ["a", "b"], "category": [0, 1], "count": [1.0, float("nan")]})
-    with pytest.raises(CountsError, match="missing from column 'count', the first in row 1"):
+    with pytest.raises(CountsError, match="column 'count', the first in row 1"):
         table_histograms(table, categories=2, count="count")
 
 

@@ -29,7 +29,7 @@ def test_the_command_compares_files_and_keeps_the_record(tables):
     names = ("held-out.csv", "mdm=mdm.json", "drawn=simulated.csv")
     ran = tables("compare", *names, "--draws", "splits=100", "--folds", 2, "-o", "out.json")
     assert ran.code == 0
-    assert "energy distance," in ran.out
+    assert "energy, ratio" in ran.out
     assert "not known" in ran.err
     with open("out.json") as file:
         record = json.load(file)
@@ -67,6 +67,29 @@ def test_the_command_refuses_in_one_line(tables, arguments, words):
     save(MDM([1.0], [[1.0, 1.0]], Sizes.constant(6)), "other.json")
     place = [] if "-o" in arguments else ["-o", "out.json"]
     assert_refused(tables("compare", *arguments, *place), words)
+
+
+def test_true_clients_of_other_names_are_mapped_and_simulated_ones_are_not(tables, tmp_path):
+    n = HELD_OUT.shape[1]
+    names, old = [f"n{j}" for j in range(n)], [f"o{j}" for j in range(n)]
+    save(TRUTH, "named.json", categories=names)
+    given = {"held": HELD_OUT[:40], "fit": HELD_OUT[20:60]}
+    for name, counts in given.items():
+        ids = list(range(40)) if name == "held" else list(range(20, 60))
+        write_histograms(counts, f"{name}-own.csv", clients=ids, categories=names)
+        write_histograms(counts, f"{name}-old.csv", clients=ids, categories=old)
+    write_histograms(TRUTH.sample(50, rng=5), "drawn.csv", categories=names)
+    others = ("mdm=named.json", "drawn=drawn.csv", "--draws", "splits=100", "--folds", 0, "--json")
+    own = tables("compare", "held-own.csv", *others, "--fitted", "fit-own.csv").json()
+    mapped = ",".join(f"{a}={b}" for a, b in zip(old, names, strict=True))
+    ran = tables("compare", "held-old.csv", *others, "--fitted", "fit-old.csv", "--map", mapped)
+    assert ran.json()["rows"] == own["rows"]
+    assert ran.json()["n_fitted"] == own["n_fitted"] == 20
+
+
+def test_a_map_needs_an_mdm_file_whose_names_it_maps_to(tables):
+    ran = tables("compare", "held-out.csv", "a=simulated.csv", "--map", "by-position")
+    assert_refused(ran, "--map has no effect without an MDM file")
 
 
 @pytest.fixture

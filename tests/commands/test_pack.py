@@ -11,6 +11,7 @@ import pytest
 import polyurn as pu
 from cli_walk import EXAMPLE, HEAD, assert_refused
 from polyurn.storage.models import save
+from polyurn.storage.shards import open_shards
 from shard_cases import COUNTS, MDM
 
 RUN = [sys.executable, "-c", "from polyurn.cli import main; main()"]
@@ -33,8 +34,9 @@ def test_pack_says_what_it_added_and_left_out(run, tmp_path):
     assert "1 row has the client and category of an earlier one; their counts were added" in ran.err
     assert "left out 1 client without points" in ran.err
     assert ran.json()["n_clients"] == 2
-    manifest = json.loads((tmp_path / "packed" / "manifest.json").read_text())
-    assert manifest["provenance"]["command"].startswith("polyurn pack long.csv")
+    provenance = open_shards(tmp_path / "packed").provenance
+    assert provenance["polyurn"] == pu.__version__
+    assert provenance["command"].startswith("polyurn pack long.csv")
 
 
 def test_a_fit_of_packed_clients_is_written_as_that_of_a_table(packed, tmp_path):
@@ -104,7 +106,7 @@ def test_ctrl_c_in_pack_keeps_the_shards_and_the_command_goes_on(run, tmp_path):
     pu.write_histograms(MDM.sample(60_000, rng=0), "many.parquet")
     pack = ["pack", "many.parquet", "--categories", "10", "-o", "packed", "--shard-clients", "60"]
     process = subprocess.Popen([*RUN, *pack], stderr=subprocess.PIPE, text=True)
-    log = tmp_path / "packed" / "packing.jsonl"
+    log = tmp_path / "packed" / "shards.jsonl"
     while process.poll() is None and not (log.exists() and log.read_text().count("step") > 2):
         time.sleep(0.01)  # until there is something to keep
     process.send_signal(signal.SIGINT)

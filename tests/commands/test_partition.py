@@ -91,6 +91,60 @@ def test_categories_are_those_of_both_tables_together(walk, tmp_path):
     assert ran.json()["b"] == [0]
 
 
+ANIMALS = MDM([1.0], [[9.0, 3.0, 1.0]], Sizes.constant(4))
+
+
+@pytest.fixture
+def other_names(run, tmp_path):
+    """Three kinds of animals as an MDM knows them, and points that are called otherwise."""
+    save(ANIMALS, "animals.json", categories=["bird", "cat", "dog"])
+    (tmp_path / "other.csv").write_text("label\n" + "a tom\nowl\nduck\nhound\n" * 9)
+    (tmp_path / "numbers.csv").write_text("label\n" + "10\n9\n8\n" * 9)
+    return run
+
+
+def test_points_of_other_names_are_mapped_to_the_categories_of_the_mdm(other_names):
+    mapped = ("--map", "a tom=cat,owl=bird,duck=bird,hound=dog")
+    told = other_names("partition", "other.csv", "animals.json", "--cover", "--json", *mapped)
+    assert told.json()["available"] == [18, 9, 9]
+
+
+def test_by_position_the_values_in_order_are_the_categories_and_that_is_said(other_names):
+    names = ("partition", "numbers.csv", "animals.json", "--cover", "-o", "p.json")
+    ran = other_names(*names, "--map", "by-position")
+    assert "by position: 8 is bird, 9 is cat, 10 is dog" in ran.err
+    rows = np.tile([2, 1, 0], 9)
+    assert load_partition("p.json").histograms(rows, 3).sum(axis=0).tolist() == [9, 9, 9]
+    shares = load_partition("p.json").histograms(rows, 3)[:3].sum(axis=0) / 12
+    assert shares[0] > shares[2]  # birds are what clients hold most
+
+
+def test_points_of_a_table_are_mapped_to_the_names_of_its_clients(other_names, tmp_path):
+    (tmp_path / "who.csv").write_text(HEAD + "a,cat,2\nb,bird,1\n")
+    mapped = ("--map", "a tom=cat,owl=bird,duck=bird,hound=cat")
+    ran = other_names("partition", "other.csv", "who.csv", "--json", *mapped)
+    assert ran.json()["available"] == [18, 18]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ([], ["the categories are bird, cat, dog: if", "--map OLD=NEW", "by-position"]),
+        (["--map", "owl=bird"], ["expected the 3 categories", "others: a tom, duck, hound;"]),
+        (["--map", "owl=fish"], ["the 3 categories bird, cat, dog, got", "fish; say what"]),
+        (["--map", "owl"], ["--map as OLD=NEW", "got 'owl'"]),
+        (["--map", ""], ["--map as OLD=NEW"]),
+        (
+            ["--map", "by-position"],
+            ["expected the 3 categories", "got others: a tom", "take as many"],
+        ),
+    ],
+)
+def test_names_that_do_not_match_are_refused_with_the_way_on(other_names, options, words):
+    ran = other_names("partition", "other.csv", "animals.json", "--cover", *options)
+    assert_refused(ran, *words)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -257,7 +311,7 @@ def test_proxy_points_of_combinations_that_no_client_has_are_left_out_and_said(r
     assert run("fit", "flights.csv", *asked, "--components", 1, "-o", "mdm.json").code == 0
     covered = run("partition", "proxy.csv", "mdm.json", "--cover", "-o", "p.json")
     assert covered.code == 0
-    assert "left out 1 proxy point of combinations that are no category" in covered.err
+    assert "left out 1 proxy point of combinations that are not categories" in covered.err
     given = load_partition("p.json").indices
     assert sorted(given) == [*range(1, 13)]  # all rows but the first, by their place in the file
     (tmp_path / "proxy.csv").write_text("dest,origin\nBOS,JFK\nBOS,JFK\n")

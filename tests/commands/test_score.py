@@ -24,3 +24,22 @@ def test_a_client_larger_than_the_mdm_knows_is_one_line(run, tmp_path):
     save(EXAMPLE, "mdm.json", categories=["0", "1"])
     (tmp_path / "large.csv").write_text(HEAD + "a,0,10\n")
     assert_refused(run("score", "mdm.json", "large.csv"), "holds 10 points", "max_size is 9")
+
+
+def test_clients_of_other_names_score_as_those_of_the_mdms_own(run, tmp_path):
+    save(EXAMPLE, "mdm.json", categories=["bird", "cat"])
+    (tmp_path / "own.csv").write_text(HEAD + "a,bird,5\na,cat,4\nb,cat,9\n")
+    (tmp_path / "other.csv").write_text(HEAD + "a,owl,2\na,duck,3\na,tom,4\nb,tom,9\n")
+    (tmp_path / "ranks.csv").write_text(HEAD + "a,1,5\na,2,4\nb,2,9\n")
+    own = run("score", "mdm.json", "own.csv", "--json").json()
+    mapped = ("--map", "owl=bird,duck=bird,tom=cat", "--json")
+    assert run("score", "mdm.json", "other.csv", *mapped).json() == own
+    assert run("score", "mdm.json", "ranks.csv", "--map", "by-position", "--json").json() == own
+    assert_refused(run("score", "mdm.json", "ranks.csv"), "the categories are bird, cat", "--map")
+
+
+def test_a_wide_table_with_a_map_is_refused(run, tmp_path):
+    save(EXAMPLE, "mdm.json", categories=["bird", "cat"])
+    (tmp_path / "wide.csv").write_text("client,bird,cat\na,5,4\nb,0,9\n")
+    assert run("score", "mdm.json", "wide.csv").code == 0
+    assert_refused(run("score", "mdm.json", "wide.csv", "--map", "owl=cat"), "rename them")

@@ -205,7 +205,7 @@ def test_one_client_has_nobody_to_differ_from(run, files, tmp_path):
     rows = (tmp_path / "records.csv").read_text().splitlines()
     one = [rows[0], *(row for row in rows if row.startswith("s3,"))]
     (tmp_path / "records.csv").write_text("\n".join(one) + "\n")
-    assert_refused(run(*COMMAND, *FEW), "records.csv: expected two clients at least, got 1")
+    assert_refused(run(*COMMAND, *FEW), "records.csv: expected at least two clients, got 1")
 
 
 def test_a_style_is_not_taken_for_a_model_and_the_line_says_what_it_is(run, files):

@@ -3,7 +3,8 @@
 from rich.console import Console
 
 from cli_walk import EXAMPLE
-from polyurn.commands.views import say_learned, selection_table
+from polyurn import compare
+from polyurn.commands.views import comparison_table, say_learned, selection_table
 from polyurn.model.paper_truths import truth
 from polyurn.server.fit_results import Candidate, Selection, SelectionRound
 from polyurn.storage.models import Saved
@@ -45,12 +46,12 @@ def test_every_number_of_components_has_a_row_and_the_chosen_one_is_marked():
         "unfinished",
     ]
     assert "20 clients" in text
-    assert "stopped early" not in text
+    assert "early" not in text
 
 
 def test_a_candidate_that_was_stopped_early_is_explained():
     text = shown(candidate(2), candidate(3, overtaken=True, converged=False))
-    assert "stopped early: a smaller K was already better than this one could become" in text
+    assert "early: a smaller K was already better than this one could become" in text
     assert "unfinished" not in text
 
 
@@ -62,3 +63,17 @@ def test_the_caution_of_a_selection_is_said_from_its_file_as_federation_run_does
     assert kept.caution == choice.caution != ""
     say_learned(Saved(EXAMPLE, None, Provenance(selection=kept)))
     assert choice.caution in capsys.readouterr().err
+
+
+def test_the_tables_of_a_selection_and_of_a_comparison_fit_80_columns_without_breaking_a_cell():
+    choice = Selection(
+        2,
+        truth("low/1"),
+        (candidate(1), candidate(2, log_likelihood=-135.25), candidate(3, overtaken=True)),
+        n_rounds=7,
+        n_held_out=20,
+    )
+    held_out = truth("low/1").sample(60, rng=0)
+    verdict = compare({"mdm": truth("low/1")}, held_out, n_splits=100, n_bootstrap=100, rng=0)
+    for table in (selection_table(choice), comparison_table(verdict)):
+        assert Console(width=200).measure(table).maximum <= 80

@@ -122,5 +122,5 @@ def test_iid_clients_of_a_pool_have_the_floor_in_every_feature():
 
 
 def test_features_that_are_not_finite_are_refused():
-    with pytest.raises(ParameterError, match="expected features as an array of finite numbers"):
+    with pytest.raises(ParameterError, match="features as an array of finite numbers"):
         style_dispersion([[1.0], [np.nan], [2.0]], [0, 0, 1], [0, 1, 1], rng=0)

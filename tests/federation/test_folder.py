@@ -76,7 +76,7 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path):
 
 @pytest.mark.parametrize("name", ["", ".hidden", "../up", "a/b", "a b", "-x", "x" * 65, "a\n"])
 def test_a_name_that_could_be_another_place_is_refused(tmp_path, name):
-    with pytest.raises(ParameterError, match="expected a name of letters, digits, dots and dashes"):
+    with pytest.raises(ParameterError, match="a name of letters, digits, dots and dashes"):
         replace(FEDERATION, nodes=(replace(NODES[0], name=name),))
     with pytest.raises(ParameterError):
         make_keys(tmp_path / "n", name)
@@ -99,9 +99,9 @@ def test_an_address_without_a_host_or_a_port_is_refused(address):
 
 
 def test_a_folder_of_something_else_is_said(tmp_path):
-    with pytest.raises(FileError, match=r"there is no federation\.json in .*federation init"):
+    with pytest.raises(FileError, match=r"no federation\.json in .*federation init"):
         FederationFolder(tmp_path).read()
-    with pytest.raises(FileError, match=r"there is no federation\.json in .*federation init"):
+    with pytest.raises(FileError, match=r"no federation\.json in .*federation init"):
         read_node(tmp_path)
     with pytest.raises(FileError, match=r"cannot read .*keys\.pub"):
         load_public_keys(tmp_path / "keys.pub", number=1)
@@ -112,7 +112,7 @@ def test_a_folder_of_something_else_is_said(tmp_path):
 )
 def test_public_keys_that_are_not_two_lines_of_one_node_are_refused(tmp_path, text):
     (tmp_path / "keys.pub").write_bytes(text.encode("utf-8", "surrogateescape"))
-    with pytest.raises(FileError, match=r"keys\.pub has no public keys .*federation keys"):
+    with pytest.raises(FileError, match=r"keys\.pub has no public keys"):
         load_public_keys(tmp_path / "keys.pub", number=1)
 
 
@@ -166,7 +166,7 @@ def test_the_folder_of_the_server_is_not_that_of_a_node(made):
 def test_a_secret_that_others_may_read_is_not_used(made):
     node = read_node(made.node("node-1"))
     (node.path / "signing.key").chmod(0o604)
-    with pytest.raises(FileError, match=r"others than its owner may read .*chmod 600"):
+    with pytest.raises(FileError, match=r"users other than its owner may read .*chmod 600"):
         node.secret("signing.key")
 
 
@@ -199,7 +199,7 @@ def test_damaged_registrations_are_named(made, flower_id):
     made.register({5: 1})
     nodes = json.loads((made.path / "federation.json").read_text())["nodes"]
     change(made.path / "federation.json", nodes=[{**nodes[0], "flower_id": flower_id}, nodes[1]])
-    with pytest.raises(FileError, match=r"federation\.json is damaged: nodes\[0\]\.flower_id"):
+    with pytest.raises(FileError, match=r"is damaged: nodes\[0\]\.flower_id"):
         made.flower_ids()
 
 
@@ -215,7 +215,7 @@ def test_features_are_declared_once_for_all_or_not_at_all(tmp_path):
     assert made.read().features == declared.features
     declared.check_features(["width", "height"])
     FEDERATION.check_features(["anything"])
-    with pytest.raises(ParameterError, match="declared, width,height, in this order, got height"):
+    with pytest.raises(ParameterError, match="width,height, in this order, got height"):
         declared.check_features(["height", "width"])
     for names in ((), ("width", "width")):
         with pytest.raises(ParameterError, match="features with different names"):

@@ -61,7 +61,7 @@ def test_keys_differ_by_round_pair_and_purpose():
 
 
 def test_a_key_of_low_order_is_refused():
-    with pytest.raises(RefusedError, match="a public key that is none"):
+    with pytest.raises(RefusedError, match="an invalid public key"):
         KeyPair(private_key(), TAG).agreed(bytes(32), b"mask", 1, 2)
 
 

@@ -57,16 +57,17 @@ def test_rounds_are_counted_beyond_any_number_of_refusals(tmp_path, monkeypatch)
 
 def test_a_stage_that_was_answered_is_found_by_its_round_until_it_is_too_old(tmp_path):
     log = NodeLogFile(tmp_path / "log")
+    log.append(LogEntry(NOW, "advertise", "survey", round_name="5f"))
     log.append(LogEntry(NOW, "confirm", "survey", round_name="5f"))
     log.append(LogEntry(NOW, "reveal", "survey", refusal=Refusal.FAILED, round_name="5f"))
     with (tmp_path / "log").open("a") as file:
         file.write("1 note of 5f\n")  # its owner's own, which is older than no line
     log.append(entry(1))
     assert log.has_answered("confirm", "5f", since=NOW)
-    assert not log.has_answered("confirm", "5f", since=NOW + timedelta(seconds=1))
-    assert not log.has_answered("confirm", "5", since=NOW)
+    assert log.has_answered("advertise", "5f", since=NOW)
     assert not log.has_answered("mask", "5f", since=NOW)
     assert not log.has_answered("reveal", "5f", since=NOW)
+    assert not log.has_answered("advertise", "5f", since=NOW + timedelta(seconds=1))
 
 
 def test_a_line_that_was_cut_off_is_ended_and_passed_over(tmp_path):

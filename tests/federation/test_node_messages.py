@@ -93,11 +93,11 @@ def test_a_later_version_is_refused_as_one():
         Reply.decode(bytes(data), tag=None, node=5)
 
 
-@pytest.mark.parametrize("code", [18, 255])
+@pytest.mark.parametrize("code", [19, 255])
 def test_a_code_that_is_no_refusal_is_refused(code):
     data = bytearray(Reply().encode(tag=bytes(16), node=5))
     data[30] = code
-    with pytest.raises(RefusedError, match=f"{code} is no code of a refusal"):
+    with pytest.raises(RefusedError, match=f"{code} is not a code of a refusal"):
         Reply.decode(bytes(data), tag=None, node=5)
 
 

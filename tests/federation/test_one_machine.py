@@ -1,5 +1,6 @@
 """Federations of real processes over TLS: the same fit, what is left, and whatever dies on the way."""
 
+import json
 import os
 import re
 import shutil
@@ -112,7 +113,8 @@ def set_up_files(place, seen):
         policy = folder / "policy.toml"
         text = policy.read_text().replace("secure_only = true", "secure_only = false")
         text = text.replace("fewest_clients = 20", "fewest_clients = 1 ")
-        policy.write_text(text.replace("most_epsilon = 4.0", "most_epsilon = 900.0"))
+        text = text.replace("most_epsilon = 4.0", "most_epsilon = 900.0")
+        policy.write_text(text.replace("least_noise = 0.5", "least_noise = 0.0"))
         pyarrow.csv.write_csv(node_table(number), folder / "clients.csv")
     features, labels = proxy_points()
     seen.space = pu.style_space(features, labels, n_directions=2)
@@ -190,11 +192,15 @@ def node_table(number):
 
 
 def stranger(made, place):
-    """A folder of node 2 with a key that nobody has registered."""
+    """A folder of node 2 with a key, in its federation.json too, that nobody has registered."""
     folder = shutil.copytree(made.node("node-2"), place / "stranger")
     for name in ("flower.id", "node.pid"):
         (folder / name).unlink()
-    write_secret(folder / "transport.key", make_node_keys().transport)
+    keys = make_node_keys()
+    write_secret(folder / "transport.key", keys.transport)
+    document = json.loads((folder / "federation.json").read_text())
+    document["nodes"][1]["transport"] = keys.transport_public.decode()
+    (folder / "federation.json").write_text(json.dumps(document))
     return folder
 
 
@@ -234,8 +240,6 @@ def test_every_question_stands_in_the_log_of_its_node(lived):
 
 
 def test_the_state_of_a_federation_is_shown(lived):
-    import json
-
     state = json.loads(lived.status)
     assert [node["status"] for node in state["nodes"]] == ["online"] * 4
     assert [run["status"] for run in state["runs"]] == ["finished:completed"] * 4

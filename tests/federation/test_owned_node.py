@@ -76,7 +76,7 @@ def test_the_key_of_the_buckets_is_drawn_once_and_nobody_else_may_read_it(node_f
 def test_a_key_that_others_may_read_is_not_used(node_folder, name):
     open_node(read_node(node_folder), GOOD)
     (node_folder / name).chmod(0o640)
-    with pytest.raises(FileError, match=f"others than its owner may read .*{name}"):
+    with pytest.raises(FileError, match=f"users other than its owner may read .*{name}"):
         open_node(read_node(node_folder), GOOD)
 
 
@@ -110,7 +110,7 @@ def test_a_key_that_is_none_is_refused(node_folder):
         ("secure_onyl = true", "secure_onyl"),
         ("fewest = 0", "fewest"),
         ("fewest = 'three'", "fewest"),
-        ("fewest = = 3", "is no policy"),
+        ("fewest = = 3", "is not a policy"),
     ],
 )
 def test_a_policy_that_would_not_limit_anything_is_refused(node_folder, policy, said):

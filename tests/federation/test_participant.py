@@ -185,7 +185,7 @@ def test_strangers_among_those_who_share_are_refused():
     case = Case("mask")
     message = case.decoded(ForwardedShares)
     lie = ForwardedShares(message.bounds, {**message.sealed, 5: message.sealed[case.other]})
-    refused(case, lie, "shares of a node that is no neighbour")
+    refused(case, lie, "shares of a node that is not a neighbour")
 
 
 def test_strangers_among_the_survivors_are_refused():
@@ -294,7 +294,7 @@ def test_shares_under_the_nodes_own_name_are_refused():
     case = Case("mask")
     message = case.decoded(ForwardedShares)
     lie = {**message.sealed, case.node: message.sealed[case.other]}
-    refused(case, ForwardedShares(message.bounds, lie), "shares of a node that is no neighbour")
+    refused(case, ForwardedShares(message.bounds, lie), "shares of a node that is not a neighbour")
 
 
 def test_a_quorum_above_everybody_is_refused():
@@ -500,7 +500,7 @@ def test_a_neighbours_key_that_agrees_with_everybody_is_refused_and_its_node_nam
             sealed[node] = SealedShares.decode(reply, tag=case.tag, node=node).sealed[case.node]
         case.stage = "mask"
         lie = ForwardedShares(bounds_digest(case.federation.bounds), sealed)
-    assert refused(case, lie, "has a public key that is none").node == case.other
+    assert refused(case, lie, "has an invalid public key").node == case.other
 
 
 # ------------------------------------------------------------------------------------ memory

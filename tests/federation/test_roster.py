@@ -73,7 +73,7 @@ def test_keys_of_other_kinds_and_damaged_ones_are_refused_in_one_line():
         PEM, serialization.PrivateFormat.PKCS8, serialization.BestAvailableEncryption(b"word")
     )
     for key in (p256, other):
-        with pytest.raises(InputError, match="expected an Ed25519 or ECDSA P-384 private key"):
+        with pytest.raises(InputError, match="an Ed25519 or ECDSA P-384 private key"):
             SigningKey(written(key, serialization.PrivateFormat.PKCS8))
         public = key.public_key().public_bytes(SSH, serialization.PublicFormat.OpenSSH)
         with pytest.raises(InputError, match="expected an Ed25519 or ECDSA P-384 public key"):

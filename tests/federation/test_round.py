@@ -213,7 +213,7 @@ def test_a_node_that_reveals_false_shares_is_named_and_the_sum_is_right():
     federation = Federation(8)
     liar = federation.nodes[1]
     total = federation.run(forge=with_false_shares({liar}))
-    assert federation.round.refused == {liar: "it revealed a share that is none"}
+    assert federation.round.refused == {liar: "it revealed a false share"}
     assert federation.error_of(total) <= 1e-12
 
 
@@ -221,7 +221,7 @@ def test_false_shares_of_a_node_that_left_are_noticed_too():
     federation = Federation(8)
     liar, gone = federation.nodes[1], federation.nodes[4]
     total = federation.run(gone_at("mask", {gone}, "silent"), with_false_shares({liar}, {gone}))
-    assert federation.round.refused == {liar: "it revealed a share that is none"}
+    assert federation.round.refused == {liar: "it revealed a false share"}
     assert federation.error_of(total, federation.round.summed) <= 1e-12
 
 

@@ -3,12 +3,13 @@
 from dataclasses import dataclass, field
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from polyurn import IID, MDM, Dirichlet, Sizes, cover, partition
+from polyurn import IID, MDM, Dirichlet, Oracle, Sizes, cover, histograms, partition
 from polyurn.errors import CountsError, MemoryLimitError, ParameterError, PartitionError, SizeError
 from polyurn.partitioning.assign import redraw
 from strategies import counts as tables
@@ -206,9 +207,7 @@ def test_refuse_names_the_categories_and_the_shortfall():
         partition(LABELS, counts, replace=False, shortfall="refuse", rng=0)
     parts = partition(LABELS, counts, shortfall="refuse", rng=0)  # each alone can be served
     assert parts.report.shortage.tolist() == [5, 0, 3, 0]
-    with pytest.raises(
-        PartitionError, match="short of 1 point: 1 of category 2; draw fewer clients"
-    ):
+    with pytest.raises(PartitionError, match="short of 1 point: 1 of category 2"):
         partition(LABELS, [[0, 1, 11, 0]], shortfall="refuse", rng=0)
 
 
@@ -313,7 +312,7 @@ def test_what_cannot_be_partitioned_is_refused_in_one_clear_line(labels, counts,
         ({"shortfall": "resample"}, "a population with"),
         ({"population": UNIFORM}, "and only then"),
         ({"shortfall": "resample", "population": [[1] * C]}, "as a population, .* got list"),
-        ({"n_clients": 3}, "with a population, and only then"),
+        ({"n_clients": 3}, "n_clients has no effect with histograms"),
         ({"replace": "no"}, "replace as True or False, got 'no'"),
         (
             {"shortfall": "resample", "population": MDM([1.0], [[1.0] * 3], Sizes.constant(4))},
@@ -355,8 +354,46 @@ def test_cover_refuses_what_it_cannot_use():
         cover(LABELS, Made([0] * C))
 
 
+@pytest.mark.parametrize("form", [list, np.array, pd.Series])
+def test_texts_as_labels_go_by_the_names_of_the_clients_categories(form):
+    clients = histograms(["a", "a", "b"], ["owl", "cat", "cat"], categories=["owl", "cat"])
+    labels = ["cat", "owl", "cat"]
+    parts = partition(form(labels), clients, rng=0)
+    assert [sorted(np.take(labels, mine)) for mine in parts] == [["cat", "owl"], ["cat"]]
+
+
+def test_texts_as_labels_of_nameless_clients_are_refused_unless_by_position():
+    with pytest.raises(PartitionError, match=r"labels as numbers, got texts; .*match='position'"):
+        partition(["x", "y"], [[1, 1]])
+    with pytest.raises(PartitionError, match="got texts"):
+        cover(["x", "y"], IID([1, 1], sizes=[1]))
+    parts = partition(["y", "x", "y"], [[1, 0], [0, 2]], match="position", rng=0)
+    assert [sorted(mine) for mine in parts] == [[1], [0, 2]]
+    whole = cover(["y", "x", "y"], IID([1, 1], sizes=[1]), match={"x": "0", "y": "1"}, rng=0)
+    assert sorted(whole.indices) == [0, 1, 2]
+
+
+def test_labels_that_are_no_names_of_categories_are_refused_with_both_lists():
+    clients = histograms(["a", "a"], ["owl", "cat"], categories=["owl", "cat"])
+    with pytest.raises(CountsError, match="categories owl, cat, got others: dog; say what"):
+        partition(["dog", "cat"], clients)
+    mapped = partition(["dog", "cat"], clients, match={"dog": "owl"}, rng=0)
+    assert sorted(mapped.indices) == [0, 1]
+    with pytest.raises(CountsError, match=r"got others: cat, dog, owl; .*as many"):
+        partition(["dog", "cat", "owl"], clients, match="position")
+
+
+def test_clients_of_an_oracle_are_drawn_though_it_has_counts():
+    held = np.array([[2, 1, 0, 0], [0, 0, 1, 1]])
+    parts = partition(LABELS, Oracle(held), n_clients=5, rng=0)
+    assert len(parts) == 5
+    assert set(parts.sizes) <= {2, 3}
+
+
 def test_partition_refuses_a_population_without_a_number_of_clients():
-    with pytest.raises(ParameterError, match="expected n_clients, how many to draw"):
+    with pytest.raises(
+        ParameterError, match="how many clients of the population to draw: n_clients"
+    ):
         partition(LABELS, UNIFORM)
     with pytest.raises(ParameterError, match=r"expected a population, .* got function"):
         partition(LABELS, lambda n, rng: UNIFORM.sample(n, rng=rng), n_clients=3)

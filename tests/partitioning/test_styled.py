@@ -261,7 +261,7 @@ def test_a_style_and_features_go_together():
 def test_a_style_of_other_labels_is_refused():
     labels, features = gaussian_pool(30)
     style = style_of([0.1, 0.1], [0.1, 0.1], n_labels=2)
-    with pytest.raises(ParameterError, match=r"expected a style of 3 labels, .*, got one of 2"):
+    with pytest.raises(ParameterError, match=r"a style of 3 labels, .*, got one of 2"):
         partition(labels, [[1, 1, 1]], style=style, features=features, rng=0)
 
 

@@ -50,9 +50,7 @@ def test_a_figure_is_saved_in_the_format_of_its_name(report, tmp_path, kind, fir
 
 
 def test_what_cannot_be_saved_is_one_line(report, tmp_path):
-    with pytest.raises(
-        ParameterError, match=r"ends in \.svg, \.pdf, \.png or \.json, got 'a\.doc'"
-    ):
+    with pytest.raises(ParameterError, match=r"ends in \.svg, .*, got 'a\.doc'"):
         report["weights"].save(tmp_path / "a.doc")
     with pytest.raises(ParameterError, match="'style-along' has pictures, and no chart"):
         report["style-along"].save(tmp_path / "a.svg")

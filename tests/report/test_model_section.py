@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyurn import MDM, SizeBins, Sizes
+from polyurn import MDM, SizeBins, Sizes, report_on
 from polyurn.model.paper_truths import truth
 from polyurn.report.model_section import (
     candidate_rows,
@@ -27,6 +28,20 @@ from polyurn.storage.provenance import Provenance
 from polyurn.typed.json_form import from_json, to_json
 from report_material import fitted, gathered, runs, selection
 from strategies import mdms
+
+
+@pytest.mark.parametrize("n", [3, 20, 40, 90])
+def test_the_heat_map_names_every_category_that_it_draws(n, tmp_path):
+    alphas = np.random.default_rng(0).gamma(0.3, size=(3, n)) + 0.01
+    mdm = MDM([0.5, 0.3, 0.2], alphas, Sizes.constant(30, n_components=3))
+    names = [f"category {j:02d}" for j in range(n)]
+    figure = report_on(mdm, categories=names)["profiles"]
+    figure.save(tmp_path / "profiles.svg")
+    drawn = {row["category"] for row in profile_rows(mdm, names)}
+    named = set(re.findall(r">(category \d\d)<", (tmp_path / "profiles.svg").read_text()))
+    assert named == drawn
+    assert len(drawn) == min(n, 64)
+    assert (f"The 64 most frequent of {n}" in figure.says) == (n > 64)
 
 
 @given(mdms())

@@ -3,13 +3,13 @@
 import json
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
 from report_material import (
     NAMES,
+    Page,
     comparison,
     everything,
     federated,
@@ -21,45 +21,6 @@ from report_material import (
     styled,
     true_clients,
 )
-
-VOID = {"meta", "link", "input", "br", "img"}
-
-
-class Page(HTMLParser):
-    """A page as a list of elements, each with its attributes and text; unclosed tags are errors."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.elements, self.scripts = [], [], []
-        self.feed(text)
-        self.close()
-        assert self.open == [], "elements that are not closed"
-
-    def handle_starttag(self, tag, attributes):
-        element = {"tag": tag, "text": "", "in": [e["tag"] for e in self.open], **dict(attributes)}
-        self.elements.append(element)
-        if tag not in VOID:
-            self.open.append(element)
-
-    def handle_endtag(self, tag):
-        assert self.open[-1]["tag"] == tag, f"</{tag}> closes <{self.open[-1]['tag']}>"
-        self.open.pop()
-
-    def handle_data(self, data):
-        for element in self.open:
-            element["text"] += data
-
-    def all(self, tag, **attributes):
-        wanted = attributes.items()
-        return [
-            e for e in self.elements if e["tag"] == tag and all(e.get(k) == v for k, v in wanted)
-        ]
-
-    def sections(self):
-        return [e["id"] for e in self.all("section")]
-
-    def charts(self):
-        return json.loads(self.all("script", id="charts")[0]["text"])
 
 
 @pytest.fixture(scope="module")

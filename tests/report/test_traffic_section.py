@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from polyurn.report.traffic_section import (
+from polyurn.report.provenance_section import (
     MOST_KINDS,
     MOST_NODES,
     MOST_ODD,

@@ -275,7 +275,7 @@ def test_settings_out_of_range_are_refused_before_any_client_is_asked(setting):
 
 
 def test_more_components_than_clients_are_refused():
-    with pytest.raises(ParameterError, match="51 components need at least as many clients, got"):
+    with pytest.raises(ParameterError, match=r"51 components need .* clients, got"):
         run(truth("low/1").sample(50, rng=0), 51)
 
 
@@ -309,9 +309,7 @@ def test_three_clients_take_no_42_rounds_and_are_not_told_to_allow_more(counts, 
 
 def test_fewer_clients_than_components_are_refused_in_the_first_round():
     clients = Counted(truth("low/1").sample(3, rng=0))
-    with pytest.raises(
-        ParameterError, match="5 components need at least as many clients, got 3; t"
-    ):
+    with pytest.raises(ParameterError, match=r"5 components need .* clients, got 3;"):
         fit(clients, n_components=5, n_categories=10, max_size=20, rng=0)
     assert clients.n_asked == 1
 

@@ -175,3 +175,44 @@ def test_a_model_without_a_record_of_its_data_is_read_by_the_usual_names(run, tm
         provenance={"data": "x"},
     )
     assert run("score", "mdm.json", "clients.csv").code == 0
+
+
+# ------------------------------------------------- rows without a value, other names, swapped columns
+
+
+DIRTY = "client,category,count\na,x,1\n,x,4\na,y,2\nb,,5\nb,y,3\n"
+
+
+def test_rows_with_missing_values_are_left_out_counted_and_said(run, tmp_path):
+    (tmp_path / "t.csv").write_text(DIRTY)
+    counts, said = histograms(run, "t.csv", "--drop-missing")
+    assert counts == [[1, 2], [0, 3]]
+    assert "left out 2 of 5 rows, with missing values" in said
+
+
+def test_without_missing_values_nothing_is_left_out_and_that_is_said(run):
+    counts, said = histograms(run, "clients.csv", "--drop-missing")
+    assert counts == COUNTS
+    assert "left out 0 of " in said
+
+
+def test_lines_are_counted_with_the_rows_that_were_left_out(run, tmp_path):
+    (tmp_path / "t.csv").write_text(DIRTY + "c,z,1\n")
+    ran = run("histogram", "t.csv", "--categories", "x,y", "--drop-missing")
+    assert_refused(ran, "the first in line 7")
+
+
+@pytest.mark.parametrize("command", ["fit", "score", "histogram"])
+def test_missing_values_are_refused_unless_they_are_to_be_left_out(run, tmp_path, command):
+    save(MDM([1.0], [[1.0, 1.0]], Sizes.constant(3)), tmp_path / "m.json", categories=["x", "y"])
+    (tmp_path / "t.csv").write_text(DIRTY)
+    model = ["m.json"] if command == "score" else []
+    more = ["--components", 1, "--rounds", 3] if command == "fit" else []
+    assert_refused(run(command, *model, "t.csv", *more), "'client', 1", "'category'", "line 3")
+    assert run(command, *model, "t.csv", *more, "--drop-missing").code == 0
+
+
+def test_more_categories_than_clients_are_remarked(run, tmp_path):
+    (tmp_path / "t.csv").write_text("client,category\na,x\na,y\nb,z\nb,z\n")
+    assert "more categories (3) than clients (2)" in histograms(run, "t.csv")[1]
+    assert "more categories" not in histograms(run, "t.csv", "--categories", "x,y,z")[1]

@@ -38,7 +38,7 @@ def test_the_features_of_a_style_take_memory_too(tables):
 def test_less_memory_than_it_takes_is_one_line(tables, monkeypatch):
     monkeypatch.setattr(memory, "_SMALL", 1)
     monkeypatch.setattr(memory, "available_memory", lambda: 100)
-    with pytest.raises(MemoryLimitError, match=r"do not fit into memory.*partition fewer clients"):
+    with pytest.raises(MemoryLimitError, match=r"do not fit into memory.*fewer clients"):
         say_memory(tables / "labels.parquet", tables / "clients.parquet", None, [].append)
 
 

@@ -33,7 +33,7 @@ def test_a_space_comes_back_equal_to_the_last_bit(tmp_path):
 def test_names_of_features_come_back_and_have_to_be_as_many(tmp_path):
     save(PLAIN, tmp_path / "style.json", features=["width", "slant"])
     assert load_saved(tmp_path / "style.json", Style).features == ("width", "slant")
-    with pytest.raises(ParameterError, match="each of 2 features, or one column with lists, got 3"):
+    with pytest.raises(ParameterError, match=r"each of 2 features, .*, got 3"):
         save(PLAIN, tmp_path / "style.json", features=["width", "slant", "ink"])
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from polyurn.errors import FileError
-from polyurn.storage.shards import draw_clients, is_shard_folder, open_shards
+from polyurn.storage.shards import draw_clients, is_packed, is_shard_folder, open_shards
 from shard_cases import COUNTS, packed, unpacked
 
 
@@ -25,9 +25,16 @@ def test_a_folder_may_be_copied(folder, tmp_path):
     assert open_shards(tmp_path / "copy").digest == open_shards(folder).digest
 
 
-def change(folder, **values):
-    manifest = json.loads((folder / "manifest.json").read_text())
-    (folder / "manifest.json").write_text(json.dumps({**manifest, **values}))
+def change(folder, number, **values):
+    """Write other values into a line of the log, counted from 0."""
+    lines = (folder / "shards.jsonl").read_text().splitlines()
+    lines[number] = json.dumps({**json.loads(lines[number]), **values})
+    (folder / "shards.jsonl").write_text("\n".join(lines) + "\n")
+
+
+def without_last_line(folder):
+    log = folder / "shards.jsonl"
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-1]))
 
 
 def cut_off(folder):
@@ -48,16 +55,32 @@ def alter(folder):
         (alter, "shard-000001.rows is not the file that was packed: its checksum"),
         (lambda folder: os.unlink(folder / "shard-000002.rows"), "cannot read .*No such file"),
         (
-            lambda folder: change(folder, version=4),
+            lambda folder: change(folder, 0, version=4),
             "version 4, newer than 3: upgrade polyurn",
         ),
-        (lambda folder: change(folder, shards=3), r"manifest.json.*shards: expected"),
         (
-            lambda folder: os.unlink(folder / "manifest.json"),
+            lambda folder: change(folder, 3, step=None),
+            r"shards.jsonl, line 4, is damaged: .*repeat",
+        ),
+        (lambda folder: change(folder, -1, whole=None), r"shards.jsonl, line 25, is damaged"),
+        (without_last_line, "was not packed to its end; repeat"),
+        (lambda folder: os.truncate(folder / "shards.jsonl", 0), "was not packed to its end"),
+        (
+            lambda folder: os.unlink(folder / "shards.jsonl"),
             "holds no packed clients; make it with",
         ),
     ],
-    ids=["cut off", "altered", "missing", "of another version", "damaged", "not packed"],
+    ids=[
+        "cut off",
+        "altered",
+        "missing",
+        "of another version",
+        "damaged",
+        "last line damaged",
+        "without its last line",
+        "log is empty",
+        "not packed",
+    ],
 )
 def test_a_folder_that_is_not_whole_is_one_clear_line(folder, damage, words):
     damage(folder)
@@ -75,3 +98,22 @@ def test_clients_are_drawn_from_all_shards_without_replacement(folder):
 def test_a_folder_of_something_else_is_none_of_shards(tmp_path):
     assert not is_shard_folder(tmp_path)
     assert not is_shard_folder(tmp_path / "nowhere")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
+def test_whoever_may_read_the_shards_may_read_their_log(folder):
+    log, shard = (os.stat(folder / name) for name in ("shards.jsonl", "shard-000000.rows"))
+    assert log.st_mode == shard.st_mode
+
+
+def test_a_whole_folder_is_read_and_not_written_to(folder):
+    before = (folder / "shards.jsonl").read_bytes()
+    open_shards(folder)
+    assert is_packed(folder)
+    assert (folder / "shards.jsonl").read_bytes() == before
+    without_last_line(folder)
+    assert not is_packed(folder)
+
+
+def test_the_log_does_not_name_the_tables(folder, tmp_path):
+    assert str(tmp_path) not in (folder / "shards.jsonl").read_text()

@@ -159,9 +159,7 @@ def test_a_table_that_is_not_what_its_name_says_is_refused(tmp_path, name, conte
 
 def test_a_row_of_the_wrong_length_is_refused_and_its_values_are_not_shown(tmp_path):
     (tmp_path / "ragged.csv").write_text("client,category\na,0\nalice,1,classified\n")
-    with pytest.raises(
-        FileError, match=r"expected 2 columns, got 3 in line 3; put quotes"
-    ) as caught:
+    with pytest.raises(FileError, match=r"expected 2 columns, got 3 in line 3") as caught:
         read_table(tmp_path / "ragged.csv")
     assert "classified" not in str(caught.value)
 

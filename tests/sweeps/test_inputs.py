@@ -130,7 +130,7 @@ def test_an_entry_of_an_npz_that_is_no_array_is_refused_by_its_name(folder, name
     np.savez(folder / "points.npz", **{n: part for n, part in POINTS.items() if n != name})
     with zipfile.ZipFile(folder / "points.npz", "a") as archive:
         archive.writestr(name, b"no array")
-    with pytest.raises(FileError, match=f"'{name}' is no array"):
+    with pytest.raises(FileError, match=f"'{name}' is not an array"):
         read_inputs(parse_config(TABLE, folder=folder))
 
 

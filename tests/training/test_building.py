@@ -63,9 +63,7 @@ def test_numbers_that_the_models_type_cannot_hold_are_refused_with_their_positio
     features = data.features.copy()
     features[4, 2] = value
     features[3, 1] = np.inf  # was infinite before: training says that it diverges
-    with pytest.raises(
-        ParameterError, match=r"expected test_features of at most .* \(4, 2\); scale"
-    ):
+    with pytest.raises(ParameterError, match=r"test_features of at most .* \(4, 2\)"):
         build(
             lambda: nn.Linear(5, 3, dtype=dtype),
             replace(data, test_features=features, test_labels=data.labels),

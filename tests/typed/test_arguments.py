@@ -190,7 +190,7 @@ def test_counts_in_place_of_an_aggregator_are_told_to_be_wrapped():
 def test_a_fit_in_place_of_its_mdm_is_told_what_to_pass():
     from polyurn import compare_parameters
 
-    with pytest.raises(ParameterError, match=r"as an MDM, got tuple; of a fit .* pass its \.mdm"):
+    with pytest.raises(ParameterError, match=r"as an MDM, got tuple; .* its \.mdm"):
         compare_parameters((1,), MDM([1.0], [[1.0, 1.0]], [[0.0, 1.0]]))
 
 
@@ -206,9 +206,7 @@ class Plain:
 
 def test_an_option_that_a_class_does_not_have_is_named_with_those_that_it_has():
     check_options("Slow", Slow, ["speed", "colour"])
-    with pytest.raises(
-        ParameterError, match=r"Slow has no option 'speed'; expected one of colour$"
-    ):
+    with pytest.raises(ParameterError, match=r"no option 'speed'; expected one of colour$"):
         check_options("Slow", Slow, ["speed"], ours=["speed"])
     with pytest.raises(ParameterError, match=r"Plain has no option 'speed'; expected none$"):
         check_options("Plain", Plain, ["speed"])

@@ -1,8 +1,8 @@
 """An aggregator over packed shards on a Dask cluster: workers hold shards, and add up their answers.
 
-Some shards are a future, mapped by the worker that holds it; if that worker is lost, another maps them.
-Answers are added on the cluster in the tree of `shard_aggregator.py`, and one vector comes back, with
-the bits that one machine gets. Workers have to see the folder under the same path.
+A future stands for a group of shards, which the worker that holds it maps; if that worker is lost,
+another one maps them. Answers are added on the cluster in the tree of `shard_aggregator.py`, and one
+vector comes back, with the same bits as on one machine. Workers need the folder under the same path.
 """
 
 import os
@@ -47,22 +47,22 @@ from polyurn.typed.arguments import checked, got
 from polyurn.wire import Query
 
 _TASKS_PER_THREAD = 8
-_PATIENCE = "10s"  # for a scheduler that does not answer
+_PATIENCE = "10s"  # how long to wait for a scheduler
 
 
 @checked
 class DaskAggregator(ShardClients):
     """Plays every client of a folder of packed shards on the workers of a Dask cluster.
 
-    The sum has the bits that a `ShardAggregator` with the same seed gets, on any number of workers, also
-    if some are lost meanwhile.
+    The sum has the same bits as that of a `ShardAggregator` with the same seed, on any number of
+    workers, even if some of them are lost.
 
     Parameters
     ----------
     client : distributed.Client
-        Of any cluster of `dask.distributed`.
+        The client of any cluster of `dask.distributed`.
     shards : path or ShardFolder
-        What `pack_shards` wrote, where all workers see it.
+        The folder that `pack_shards` wrote, under a path that all workers see.
     rng, sampling
         As in `ShardAggregator`.
 
@@ -122,7 +122,7 @@ class DaskAggregator(ShardClients):
         return level[0]
 
     def _near(self, query: Query[Any], draw: ShardDraw) -> Any:
-        """The sum over those at hand, as a future."""
+        """The sum over the clients at hand, as a future."""
         if self._at_hand is None:
             share, draws = self._rounds.share_at_hand, self._rounds.everyone()
             groups = [draws[i : i + self._n] for i in range(0, len(draws), self._n)]
@@ -143,12 +143,12 @@ def connected(
 ) -> DaskAggregator:
     """The clients of a folder on the cluster whose scheduler has this address.
 
-    The connection lasts as long as what is returned.
+    The connection lasts as long as the returned value.
 
     Raises
     ------
     ParameterError
-        Nobody answers there.
+        No scheduler answers at the address.
     """
     try:
         from distributed import Client
@@ -178,7 +178,7 @@ class _Held:
     def __reduce__(self) -> tuple[Any, ...]:
         return _hold, (self.path, self.shards)
 
-    def __sizeof__(self) -> int:  # the scheduler sends questions to where much is held
+    def __sizeof__(self) -> int:  # the scheduler sends tasks to workers that hold much
         return sum(shard.n_bytes for shard in self.shards)
 
 
@@ -189,9 +189,9 @@ def _hold(path: Path, shards: tuple[Shard, ...]) -> _Held:
 
 
 def _together(n_shards: int, n_threads: int) -> int:
-    """How many shards are one task, at most a group of the tree: tasks cost a scheduler a millisecond.
+    """The number of shards in one task, at most a group of the tree: a task costs a millisecond.
 
-    As many as leave every thread some tasks, so that none waits long for another.
+    Every thread still gets several tasks, so that none waits long for another.
     """
     most = n_shards // (_TASKS_PER_THREAD * max(n_threads, 1))
     return int(2 ** np.floor(np.log2(np.clip(most, 1, FAN_IN))))
@@ -242,7 +242,7 @@ def _same(query: Query[Any]) -> Query[Any]:
 
 @cache
 def _keep_one_blas_thread() -> Any:
-    """For the life of the worker: its threads would undo each other's settings."""
+    """Set for the life of the worker, because its threads would undo each other's settings."""
     return one_blas_thread()
 
 

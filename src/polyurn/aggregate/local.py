@@ -1,6 +1,6 @@
 """An aggregator over a table of clients in this process: draws cohorts and sums their answers.
 
-It connects the two sides in one process, and sends nothing. Beside the framework adapters, only
+It connects both sides in one process, and sends nothing. Besides the framework adapters, only
 `aggregate/` may import `client/`.
 """
 
@@ -24,10 +24,10 @@ class LocalAggregator:
     Parameters
     ----------
     counts : int array or scipy.sparse of shape (n_clients, n_categories), or Records
-        The clients' histograms; or their records, of which the same object serves `fit` with the counts
-        of their labels and `fit_style` with their features.
+        The clients' histograms; or their records: the same object then serves `fit` with the counts of
+        their labels, and `fit_style` with their features.
     rng : int or numpy.random.Generator
-        Chooses the cohorts and draws what clients would draw for themselves.
+        Chooses the cohorts and makes the clients' own draws.
     sampling : {"fixed", "poisson"}
         A cohort is `cohort_size` clients drawn without replacement, or every client joins on its
         own with probability cohort_size / n_clients, as privacy accounting assumes.
@@ -80,7 +80,7 @@ class LocalAggregator:
         return np.asarray(self._buckets >= 1.0 - share)
 
     def skip(self) -> list[np.random.Generator]:
-        """Leave a round out: later rounds draw as if it had been played."""
+        """Skip a round: later rounds draw as if it had been asked."""
         return self._rng.spawn(2)
 
     def _cohort(self, cohort_size: int, rng: np.random.Generator) -> np.ndarray:

@@ -1,7 +1,7 @@
 """An aggregator that keeps the sum of every round, so that a stopped run resumes without asking twice.
 
-It wraps another aggregator. What a server does is a function of its answers, so replaying those of a
-stopped run restores its state to the last bit. Only sums are kept, by `storage/journal.py`.
+It wraps another aggregator. A server's actions depend only on the answers, so that replaying those of a
+stopped run restores its state to the last bit. `storage/journal.py` keeps the sums, and nothing else.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ class ReplayAggregator:
         If it has a method `skip()`, that is called for each replayed round, so that a
         `LocalAggregator` draws the same later cohorts as if it had played the earlier ones.
     answers : Answers
-        E.g. a `polyurn.Journal`, or a list for the time being.
+        E.g. a `polyurn.Journal`, or a list in memory.
 
     Examples
     --------
@@ -54,12 +54,12 @@ class ReplayAggregator:
 
     @property
     def n_clients(self) -> int:
-        """How many clients there are, if the other aggregator says so (AttributeError if not)."""
+        """The number of clients, if the other aggregator has it (else AttributeError)."""
         return int(self._aggregator.n_clients)  # type: ignore[attr-defined]
 
     @property
     def guarantee(self) -> Callable[[], object]:
-        """What the answers guarantee, if the other aggregator is private (AttributeError if not)."""
+        """The guarantee of the answers, if the other aggregator is private (else AttributeError)."""
         guarantee: Callable[[], object] = self._aggregator.guarantee  # type: ignore[attr-defined]
         return guarantee
 

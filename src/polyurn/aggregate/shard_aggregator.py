@@ -32,11 +32,11 @@ _A = TypeVar("_A")
 
 Sampling: TypeAlias = Literal["fixed", "poisson"]
 
-# Those with the lowest buckets are kept at hand, packed together: a search is screened by them, and
-# would have to read all shards for a few clients of each. So many bytes of shards, or this share.
+# The clients with the lowest buckets are kept in memory: they screen a search, which would otherwise
+# read all shards for a few clients of each. This many bytes of shards are kept, or this share of them.
 _AT_HAND_BYTES = 2**24
 _AT_HAND_SHARE = 0.125
-# numpy draws hypergeometric numbers out of fewer than this.
+# numpy draws hypergeometric numbers only from populations smaller than this.
 _MOST_FIXED = 10**9
 # Summands of a group of the tree: one level serves 16 shards, two serve 256.
 FAN_IN = 16
@@ -46,8 +46,8 @@ FAN_IN = 16
 class ShardDraw:
     """The random draws of a shard in one round; `buckets` are the same in every round.
 
-    `choose` draws the `cohort` clients that take part (None: all do), and `play` is for what clients
-    draw for themselves.
+    `choose` draws the `cohort` clients that take part (None: all do), and `play` makes the clients' own
+    draws.
     """
 
     shard: int
@@ -57,7 +57,7 @@ class ShardDraw:
     choose: SeedSequence | None = None
 
     def members(self, n_clients: int) -> NDArray[np.int64] | None:
-        """Who takes part; None if all do."""
+        """The clients that take part; None if all do."""
         if self.cohort is None:
             return None
         rng = np.random.default_rng(self.choose)
@@ -73,7 +73,7 @@ class AtHand:
 
 
 class ShardRounds:
-    """The rounds over shards of `n_clients` clients each, `n_bytes` in all: who takes part in each."""
+    """The draws of rounds over shards with these numbers of clients, `n_bytes` in all."""
 
     def __init__(
         self,
@@ -89,11 +89,11 @@ class ShardRounds:
         self.share_at_hand = min(_AT_HAND_SHARE, _AT_HAND_BYTES / n_bytes)
 
     def skip(self) -> list[np.random.Generator]:
-        """Leave a round out: later rounds draw as if it had been played."""
+        """Skip a round: later rounds draw as if it had been asked."""
         return self._rng.spawn(2)
 
     def everyone(self) -> list[ShardDraw]:
-        """Draws in which all take part, and nobody draws anything."""
+        """Draws of a round in which all clients take part."""
         return [ShardDraw(i, seed, seed) for i, seed in enumerate(self._buckets)]
 
     def next(self, cohort_size: int | None) -> list[ShardDraw]:
@@ -112,16 +112,16 @@ class ShardRounds:
         ]
 
     def n_members(self, draws: Sequence[ShardDraw]) -> int:
-        """How many clients take part in a round."""
+        """The number of clients that take part in a round."""
         return sum(self._each[d.shard] if d.cohort is None else d.cohort for d in draws)
 
     def _cohorts(self, cohort_size: int, rng: np.random.Generator) -> list[int]:
-        """How many clients of each shard take part."""
+        """The number of clients of each shard that take part."""
         if not 1 <= cohort_size <= self.n_clients:
             raise ParameterError(
                 f"expected a cohort of 1 to {counted(self.n_clients, 'client')}, got {cohort_size}"
             )
-        if self._sampling == "poisson":  # each client on its own: so many of a shard, any of them
+        if self._sampling == "poisson":  # each client on its own: the number in a shard is binomial
             drawn = rng.binomial(self._each, cohort_size / self.n_clients)
             return cast("list[int]", drawn.tolist())
         if self.n_clients >= _MOST_FIXED:
@@ -180,7 +180,7 @@ class ShardClients:
         return np.concatenate(drawn)
 
     def skip(self) -> list[np.random.Generator]:
-        """Leave a round out: later rounds draw as if it had been played."""
+        """Skip a round: later rounds draw as if it had been asked."""
         return self._rounds.skip()
 
     def _of_everyone(self, query: Query[Any], draws: Sequence[ShardDraw]) -> Any:

@@ -76,7 +76,7 @@ def answer(
     counts : int array or scipy.sparse of shape (n_categories,) or (n_clients, n_categories), or Records
         Questions about style need records.
     buckets : float array of shape (n_clients,), optional
-        The number between 0 and 1 that each client drew for itself; `Part` goes by it.
+        The number between 0 and 1 that each client drew for itself; a `Part` selects clients by it.
     rng : int or numpy.random.Generator
         For queries whose answer is random (`Initialise`).
     n_threads : int
@@ -125,7 +125,7 @@ def answer_rows(
     who = np.arange(rows.n_clients) if members is None else members
     streams = np.random.default_rng(rng)
     cohort = Cohort(rows, who.astype(np.uint32, copy=False), streams, buckets, n_threads)
-    asked = without_noise(query, len(cohort))  # each client is played as a node of its own
+    asked = without_noise(query, len(cohort))  # each client plays a node of its own
     return with_noise(query, cast(S, _answer(asked, cohort)), n_adders=len(cohort))
 
 
@@ -137,7 +137,7 @@ def _answer(query: Query[Any], cohort: Cohort) -> Statistics:
 
 
 def _answer_all(queries: Sequence[Query[Any]], cohort: Cohort) -> list[Statistics]:
-    """The answers to many queries; neighbours that can be are answered together."""
+    """The answers to many queries; adjacent queries of one kind are answered together if possible."""
     answers: list[Statistics] = []
     for key, run in groupby(queries, key=_together):
         some: list[Any] = list(run)
@@ -152,7 +152,7 @@ def _answer_all(queries: Sequence[Query[Any]], cohort: Cohort) -> list[Statistic
 
 
 def _together(query: Query[Any]) -> tuple[Any, ...]:
-    """What queries that are answered together have in common."""
+    """The properties that queries must share to be answered together."""
     match query:
         case Part(_, low, high):
             return Part, low, high
@@ -196,10 +196,10 @@ def answer_initialise(query: Initialise, cohort: Cohort) -> StartStatistics:
 
 
 def _answer_survey(query: Survey, cohort: Cohort) -> SurveyStatistics:
-    """Sums of the features and of their products, and how many members have which size.
+    """Sums of the features and of their products, and the number of members of each size.
 
-    A client's features are its proportions p, Σ p², which separates concentrated clients from spread
-    ones, and log n / log max_size.
+    A client's features are its proportions p; Σ p², which separates concentrated from spread clients;
+    and log n / log max_size.
     """
     n_features, max_size = query.n_categories + 2, query.size_bins.max_size
     features = np.zeros(n_features)
@@ -218,9 +218,9 @@ def _answer_survey(query: Survey, cohort: Cohort) -> SurveyStatistics:
 
 
 def _answer_groups(queries: Sequence[Group], cohort: Cohort) -> list[GroupStatistics]:
-    """The moments of the members by the group that they fall into, for each way to form groups.
+    """The moments of the members in each group, for each way to form groups.
 
-    All queries have the same size bins and as many groups.
+    All queries have the same size bins and the same number of groups.
     """
     rows, bins = cohort.rows, queries[0].size_bins
     n, k = len(queries), len(queries[0].offsets)
@@ -249,7 +249,7 @@ def _answer_groups(queries: Sequence[Group], cohort: Cohort) -> list[GroupStatis
 
 
 def _proportions(cohort: Cohort) -> Table:
-    """c/n of each member, one row each; sparse where the rows are."""
+    """c/n of each member, one row each; sparse if the rows are."""
     rows, n = cohort.rows, cohort.sizes
     if rows.width:
         cells = rows.cells.reshape(-1, rows.width)[cohort.members]
@@ -299,8 +299,8 @@ def _size_counts(
 def _answer_contrast(query: Contrast, cohort: Cohort) -> ContrastStatistics:
     """The sums over the members that hold at least two points.
 
-    A pair is two different points of one client: with replacement, the points of a small client would
-    seem more alike than they are.
+    A pair is two different points of one client: drawn with replacement, the points of a small client
+    would seem more alike than they are.
     """
     answer = query.read(np.zeros(query.n_numbers))
     paired = replace(cohort, members=cohort.members[cohort.sizes >= 2])
@@ -329,7 +329,7 @@ def _contrast_of(query: Contrast, cohort: Cohort) -> ContrastStatistics:
 
 
 class _PairShares:
-    """The proportion of each stored cell, c/n, and its share of the client's pairs of points."""
+    """For each stored cell its proportion c/n, and its share of the client's pairs of points."""
 
     def __init__(self, counts: sparse.csr_array[Any], n: NDArray[np.int64]) -> None:
         size = np.repeat(n, np.diff(counts.indptr)).astype(np.float64)
@@ -346,13 +346,13 @@ class _PairShares:
 def _merged(
     counts: sparse.csr_array[Any], into: NDArray[np.int64], n_categories: int
 ) -> sparse.csr_array[Any]:
-    """Histograms of fewer categories; `into` says which one each becomes."""
+    """Histograms with fewer categories; `into` has the new category of each old one."""
     ones = np.ones(len(into), dtype=np.int64)
     merges = sparse.csr_array((ones, into, np.arange(len(into) + 1)), (len(into), n_categories))
     return sparse.csr_array(counts @ merges)
 
 
-# How each kind of query is answered, and those that are faster answered together.
+# The function that answers each kind of query, and those that answer several at once faster.
 _ANSWERS: dict[type, Callable[[Any, Cohort], Statistics]] = {
     Initialise: answer_initialise,
     Survey: _answer_survey,

@@ -1,6 +1,6 @@
-"""Bins that make a categorical feature of a continuous one.
+"""Bins that turn a continuous feature into a categorical one.
 
-The server gives the edges; the client says in which bin each of its values lies.
+The server gives the edges; the client finds the bin of each of its values.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from polyurn.errors import CountsError, ParameterError
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import FrozenArrays, floats, numbers
 
-# More than this is no categorical feature.
+# A feature with more bins is not categorical.
 _MOST_BINS = 1_000_000
 
 

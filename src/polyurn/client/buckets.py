@@ -1,7 +1,7 @@
-"""Each client's bucket: a number between 0 and 1 that follows from its id and a key of its node.
+"""Each client's bucket: a number between 0 and 1 computed from its id and a key of its node.
 
-`Part` selects clients by it. It is the same after a restart and in a table with other rows or another
-order, and unpredictable without the key, which `federation/folder.py` keeps.
+`Part` selects clients by it. It stays the same after a restart and in a table with other rows or another
+order. It is unpredictable without the key, which `federation/folder.py` keeps.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Columns that might be modelled beside the label: each client's histogram of label × column.
 
-The values of a column of few whole numbers or of texts are its categories; many numbers are put into
-bins. Only for tables of the caller's own: the categories of live clients are declared.
+The values of a column of texts or of few whole numbers are its categories; columns of many numbers are
+put into bins. This is only for the caller's own tables: the categories of live clients are declared.
 `server/feature_choice.py` estimates how much clients differ in a column.
 """
 
@@ -32,7 +32,7 @@ from polyurn.wording import counted
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# A column of more different numbers is a measurement: hours and months are categories, minutes are not.
+# A column with more distinct numbers is a measurement: hours and months are categories, minutes are not.
 _MOST_NUMBERS = 50
 
 
@@ -41,8 +41,8 @@ class FeatureColumn:
     """A column that might be modelled beside the label.
 
     `counts`, of shape (n_clients, n_labels * n_values), have the code y * n_values + f for label y and
-    value f. `bins` say how numbers were cut, and `at_own_quantiles` whether at those of the clients' own
-    table.
+    value f. `bins` are those of a column of numbers; `at_own_quantiles` says whether their edges are
+    quantiles of the clients' own table.
     """
 
     name: str
@@ -75,10 +75,10 @@ def label_by_column(
 ) -> FeatureColumns:
     """The histograms of label × column, for each column that might be modelled beside the label.
 
-    The layout's `category` is the label. Candidates are the columns `names`, by default all that the
-    layout does not read; one that cannot be modelled is an error if it was named, and else left out.
-    Columns of many numbers are cut at the declared `edges`, or into `n_bins` at quantiles: of the proxy
-    table, where it has the column, or else of the table itself.
+    The layout's `category` is the label. Candidates are the columns `names`, by default all columns that
+    the layout does not read. A column that cannot be modelled is an error if it was named; otherwise it
+    is left out. Columns of many numbers are cut at the declared `edges`, or into `n_bins` at quantiles
+    of the proxy table if it has the column, else of the table itself.
 
     Examples
     --------
@@ -120,9 +120,9 @@ def lacking_columns(proxy: object, columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def n_lacking(table: object, proxy: object, columns: Sequence[str]) -> int:
-    """How many combinations of columns the clients have and the proxy data have not.
+    """How many combinations of values the clients have and the proxy data lack.
 
-    The proxy data have the columns; see `lacking_columns`.
+    The proxy data have all the columns; see `lacking_columns`.
     """
     held = observed_codes(as_arrow(table), columns)[0]
     with _of_proxy():
@@ -132,7 +132,7 @@ def n_lacking(table: object, proxy: object, columns: Sequence[str]) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _Points:
-    """Whose each row is, its label, and how many points it stands for."""
+    """The client of each row, its label, and its number of points."""
 
     clients: NDArray[Any]
     owner: NDArray[np.integer[Any]]
@@ -183,7 +183,7 @@ class _Cutting:
 
 @dataclass(frozen=True, eq=False)
 class _Values:
-    """The value of each row as a number below n, and the bins; see `FeatureColumn`."""
+    """The code of each row's value, and the bins; see `FeatureColumn`."""
 
     codes: NDArray[np.int64]
     n: int
@@ -234,7 +234,7 @@ def _about_own_quantiles(names: Sequence[str], cutting: _Cutting) -> str:
 
 
 def _values(table: "pa.Table", name: str, cutting: _Cutting, n_clients: int) -> _Values:
-    """The values of a column: as they are, or in bins if they are many numbers."""
+    """The values of a column, put into bins if they are many numbers."""
     shown, codes = distinct_values(plain_column(table, name))
     numbers = _measured(table, name, len(shown), declared=name in cutting.edges)
     if numbers is not None:
@@ -252,7 +252,7 @@ def _values(table: "pa.Table", name: str, cutting: _Cutting, n_clients: int) -> 
 def _measured(
     table: "pa.Table", name: str, n_distinct: int, *, declared: bool
 ) -> NDArray[np.float64] | None:
-    """The numbers of a column that is a measurement; None where it has categories."""
+    """The numbers of a column of measurements; None for a column of categories."""
     try:
         numbers = numbers_of(table, name).astype(np.float64)
     except CountsError:
@@ -275,7 +275,7 @@ def _all_whole(numbers: NDArray[np.float64]) -> bool:
 
 
 def _cut(numbers: NDArray[np.float64], name: str, cutting: _Cutting) -> _Values:
-    """Numbers in declared bins, or in those of quantiles: the server's, or else the table's own."""
+    """Numbers in declared bins, or in bins at quantiles of the server's data, else of the table's."""
     has_proxy = cutting.proxy is not None and name in cutting.proxy.column_names
     if name in cutting.edges:
         bins = cutting.edges[name]
@@ -292,7 +292,7 @@ def _cut(numbers: NDArray[np.float64], name: str, cutting: _Cutting) -> _Values:
 
 @contextmanager
 def _of_proxy() -> Iterator[None]:
-    """Report an error as one of the proxy data, not of the clients' table."""
+    """Report an error as one in the proxy data, not in the clients' table."""
     try:
         yield
     except CountsError as error:

@@ -1,4 +1,4 @@
-"""The clients of one round: some of a population, with their random stream and buckets."""
+"""The clients of one round: members of a population, with a random stream and their buckets."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

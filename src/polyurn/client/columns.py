@@ -6,6 +6,7 @@ what a column means, and `tables.py` counts.
 
 import contextlib
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +27,7 @@ LARGEST = 2**31 - 1
 
 
 def as_arrow(table: object) -> "pa.Table":
-    """Any frame as an Arrow table; where names have spaces around them, names and texts lose those."""
+    """Any frame as an Arrow table; if names have spaces around them, names and texts are stripped."""
     try:
         import pyarrow as pa
         import pyarrow.compute
@@ -66,18 +67,40 @@ def plain_column(table: "pa.Table", name: str) -> "pa.ChunkedArray":
         raise CountsError("expected at least one row, got an empty table")
     if not _is_plain(column):
         raise CountsError(f"expected texts or numbers in column {name!r}, got {column.type}")
-    missing = np.flatnonzero(np.asarray(column.is_null(nan_is_null=_is_floating(column))))
-    if len(missing):
-        raise RowError(
-            f"{counted(len(missing), 'value is', 'values are')} missing from column {name!r}, the first",
-            int(missing[0]),
-            "; drop or fill them",
-        )
+    check_missing(table, [name])
     return column
 
 
+def check_missing(table: "pa.Table", names: Sequence[str]) -> None:
+    """Stop where values are missing from these columns, all of which are named."""
+    missing = _missing(table, names)
+    if missing.any():
+        parts = [
+            f"{counted(n, 'value is', 'values are')} missing from column {name!r}"
+            for name, n in zip(names, missing.sum(axis=1), strict=True)
+            if n
+        ]
+        row = int(missing.any(axis=0).argmax())
+        advice = "fill them, or leave these rows out (--drop-missing, also of `polyurn histogram`)"
+        raise RowError(f"{', '.join(parts)}, the first", row, f"; {advice}")
+
+
+def without_missing(
+    table: "pa.Table", names: Sequence[str]
+) -> tuple["pa.Table", NDArray[np.int64]]:
+    """The rows in which none of these columns lacks a value, and which they are."""
+    kept = ~_missing(table, names).any(axis=0)
+    return table if kept.all() else table.filter(kept), np.flatnonzero(kept)
+
+
+def _missing(table: "pa.Table", names: Sequence[str]) -> NDArray[np.bool_]:
+    """Which cells of these columns are missing, shape (n_names, n_rows)."""
+    columns = [table.column(table.column_names.index(name)) for name in names]
+    return np.array([c.is_null(nan_is_null=_is_floating(c)) for c in columns], bool)
+
+
 def column_ids(table: "pa.Table", name: str) -> "pa.ChunkedArray":
-    """A column as ids: whole numbers and texts as they are, dates and all else as texts."""
+    """A column as ids: whole numbers and texts stay, everything else becomes text."""
     import pyarrow as pa
 
     column = _whole_where_possible(plain_column(table, name))
@@ -88,7 +111,7 @@ def column_ids(table: "pa.Table", name: str) -> "pa.ChunkedArray":
 
 
 def distinct_values(column: "pa.ChunkedArray") -> tuple[NDArray[Any], NDArray[np.integer[Any]]]:
-    """The values that occur, in the order in which they first do, and which of them each row has."""
+    """The distinct values in the order of their first row, and the index of each row's value."""
     import pyarrow as pa
 
     coded = _whole_where_possible(column).dictionary_encode().combine_chunks()
@@ -103,7 +126,7 @@ def column_counts(table: "pa.Table", name: str) -> NDArray[np.int64]:
     """A column of whole numbers of at least 0."""
     counts = numbers_of(table, name)
     if counts.dtype.kind == "f":
-        counts = counts.astype(np.float64)  # half precision ends at 65504
+        counts = counts.astype(np.float64)  # the largest half-precision number is 65504
     bad = np.flatnonzero(~np.isfinite(counts) | (counts != np.rint(counts)) | (counts < 0))
     if len(bad):
         raise RowError(
@@ -135,7 +158,7 @@ def numbers_of(table: "pa.Table", name: str) -> NDArray[Any]:
 
 
 def _parsed(text: "pa.ChunkedArray", name: str) -> "pa.ChunkedArray":
-    """Whole numbers where all of the text spells them, else numbers."""
+    """Whole numbers if all texts spell them, else numbers."""
     import pyarrow as pa
 
     text = text.cast(pa.large_string())  # string views cannot be matched
@@ -158,7 +181,7 @@ def _parsed(text: "pa.ChunkedArray", name: str) -> "pa.ChunkedArray":
 
 
 def _whole_where_possible(column: "pa.ChunkedArray") -> "pa.ChunkedArray":
-    """Whole numbers that a frame keeps as floats, because others were missing once, as whole numbers."""
+    """Whole numbers again, if a frame keeps them as floats because a value was missing once."""
     import pyarrow as pa
 
     if _is_floating(column):

@@ -1,7 +1,7 @@
 """Records → counts: the histogram of one feature, client by client.
 
 Categories are declared, never discovered: a value outside them is an error that names the value's
-position and not the value. Reading files is `storage/table_files.py`; data frames are `tables.py`.
+position and not the value. `storage/table_files.py` reads files; `tables.py` counts data frames.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from polyurn.typed.arrays import ids_of, numbers, plain_array
 # How many categories (values 0, 1, ...), their names, or the bins of a continuous feature.
 Categories: TypeAlias = int | Sequence[str] | Bins
 
-# More than this is a column of ids or of continuous values, not a categorical feature.
+# A column with more values has ids or continuous values, and is not a categorical feature.
 _MOST_CATEGORIES = 1_000_000
 
 
@@ -87,18 +87,13 @@ def histogram(
 
 
 @checked
-def histograms(
-    clients: ArrayLike,
-    values: ArrayLike,
-    *,
-    categories: Categories,
-) -> Histograms:
+def histograms(clients: ArrayLike, values: ArrayLike, *, categories: Categories) -> Histograms:
     """The histograms of many clients from one row per point.
 
     Parameters
     ----------
     clients, values : arrays of shape (n_points,)
-        Whose point it is, and the modelled feature.
+        The client of each point, and the modelled feature.
     categories : int, sequence of str, or Bins
 
     Examples
@@ -146,7 +141,7 @@ def encode(values: ArrayLike, categories: Categories) -> NDArray[np.int64]:
 
 
 def located(values: ArrayLike, categories: Categories) -> NDArray[np.int64]:
-    """The code of each value, -1 where it is none of the categories."""
+    """The code of each value; -1 for a value that is not a category."""
     given = plain_array(values, "values", error=CountsError)
     if given.ndim != 1:
         raise CountsError(f"expected values of shape (n_points,), got shape {given.shape}")
@@ -161,7 +156,7 @@ def located(values: ArrayLike, categories: Categories) -> NDArray[np.int64]:
 
 
 def category_names(categories: Categories) -> tuple[str, ...]:
-    """The name of each category; fewer than two, too many, or two alike are refused."""
+    """The name of each category; fewer than two, too many, or duplicates are refused."""
     match categories:
         case Bins():
             names = categories.labels()
@@ -184,7 +179,7 @@ def category_names(categories: Categories) -> tuple[str, ...]:
 def cap_sizes(
     counts: Counts, cap: int, *, rng: int | np.random.Generator | None = None
 ) -> NDArray[np.int64]:
-    """Histograms of at most `cap` points each, the points kept being drawn at random.
+    """Histograms of at most `cap` points each; which points stay is random.
 
     Both have shape (n_clients, n_categories).
     """
@@ -200,7 +195,7 @@ def cap_sizes(
 def _whole_numbers(values: NDArray[Any], n_categories: int) -> NDArray[np.int64]:
     what = f"category numbers 0 to {n_categories - 1}"
     values = numbers(values, what, error=CountsError, advice="pass the category names instead")
-    with np.errstate(invalid="ignore"):  # NaN becomes a number that the next line rejects
+    with np.errstate(invalid="ignore"):  # NaN becomes a number that the next line refuses
         codes = values.astype(np.int64)
     return np.where((values == codes) & (codes >= 0) & (codes < n_categories), codes, -1)
 

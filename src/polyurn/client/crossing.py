@@ -35,8 +35,8 @@ def crossed(*columns: ArrayLike) -> NDArray[np.str_]:
     Raises
     ------
     CountsError
-        Columns of different lengths, continuous numbers, or a value that has the word "×" itself, with
-        which two combinations could have the same name.
+        Columns of different lengths, continuous numbers, or a value with the word "×" in it: two
+        combinations could then have the same name.
 
     Examples
     --------
@@ -65,9 +65,9 @@ def crossed(*columns: ArrayLike) -> NDArray[np.str_]:
 def cross(
     parts: Sequence[tuple[Sequence[object], NDArray[np.integer[Any]]]], names: Sequence[str]
 ) -> tuple[list[str], NDArray[np.int64]]:
-    """The combinations that occur, sorted by name, and which of them each row has.
+    """The combinations that occur, sorted by name, and the index of each row's combination.
 
-    A part has the distinct values of a column, and the index of each row's value, shape (n_points,).
+    A part has the distinct values of a column and the index of each row's value, shape (n_points,).
     """
     joined, which = [""], np.zeros(len(parts[0][1]), np.int64)
     for i, ((values, code), name) in enumerate(zip(parts, names, strict=True)):
@@ -80,7 +80,7 @@ def cross(
 
 
 def _texts(values: Sequence[object], name: str) -> list[str]:
-    """The values of one column as they stand in the name of a combination."""
+    """The values of one column as texts for the names of combinations."""
     texts = [
         str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
         for value in values
@@ -91,7 +91,7 @@ def _texts(values: Sequence[object], name: str) -> list[str]:
             f"expected texts or whole numbers to cross, got continuous numbers in column {name}; put "
             "them into bins first"
         )
-    # A name is cut at its words "×" in one way only, as long as no value has one.
+    # A name can be split at its words "×" in one way only if no value has such a word.
     if any(SIGN in f" {text} " for text in texts):
         raise CountsError(
             f"a value of column {name} has '×' as a word, which joins the names of crossed "

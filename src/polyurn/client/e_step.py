@@ -1,7 +1,7 @@
 """The E-step of a cohort, and the sums that follow from it.
 
-Everything that an update needs follows from Σ ω by (category, count) pair and by size: the paper's u and
-v, the tables and spreads of `Expect`, and the observed curvature.
+Everything that an update needs is computed from Σ ω by (category, count) pair and by size: the paper's u
+and v, the tables and spreads of `Expect`, and the observed curvature.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ from polyurn.wire import Expect, ExpectStatistics, Parameters, Update, UpdateSta
 _A = TypeVar("_A")
 _B = TypeVar("_B")
 
-# Clients whose gradients are multiplied together: enough for a matrix product, few enough for the cache.
+# Clients whose gradients enter one matrix product: many enough for its speed, few enough for the cache.
 _TOGETHER = 512
 # Clients whose sizes are looked up at once: one number each.
 _BLOCK = 65_536
@@ -49,9 +49,9 @@ def answer_update(query: Update, cohort: Cohort) -> UpdateStatistics:
 
 
 def answer_expects(queries: Sequence[Expect], cohort: Cohort) -> list[ExpectStatistics]:
-    """Σ ω α (ψ(c + α) - ψ(α)) and its like, for all members.
+    """Σ ω α (ψ(c + α) - ψ(α)) and the other sums of `Expect`, over all members.
 
-    All queries have the same size bins and as many components.
+    All queries have the same size bins and the same number of components.
     """
     rows, members, n_threads = cohort.rows, cohort.members, cohort.n_threads
     asked = [query.parameters for query in queries]
@@ -92,7 +92,7 @@ def _sums_of_many(
     members: NDArray[np.uint32],
     n_threads: int,
 ) -> tuple[NDArray[np.float64], ...]:
-    """The sums of `kernels.expect_many` for all models; threads divide the models, or the members."""
+    """The sums of `kernels.expect_many` for all models; threads share the models, or the members."""
     n, k, c = alphas.shape
     shapes = ((), densities.shape[1:], (3, k, c), (3, k, 1))
 
@@ -124,8 +124,8 @@ def _sums_of_many(
 class _SizeBinning:
     """The size bin of each size of a population, and its probability inside the bin.
 
-    π_k(n) is the mass of n's bin in component k, times P(n | bin), which all components share: that
-    factor is left out of the E-step, and counted once for each client.
+    π_k(n) is the mass of n's bin in component k, times P(n | bin). All components share the second
+    factor: the E-step leaves it out, and it is counted once for each client.
     """
 
     def __init__(self, bins: SizeBins, rows: Rows) -> None:
@@ -164,7 +164,7 @@ def _size_logs(parameters: MDM | Parameters, bins: _SizeBinning, rows: Rows) -> 
     logs = np.full((n_sizes, _lanes(k)), -np.inf)
     logs[:, :k] = bins.density(parameters.weights, parameters.sizes.masses).T[bins.where]
     rising = np.empty(logs.shape)
-    # A client's size is a count of one category that holds all points: α_0 stands for its α.
+    # A client's size is the count of a single category with all points, whose α is α_0.
     kernels.tabulate_logs(*_as_pairs(rows), _alpha_0(parameters.alphas), rising)
     logs[:, :k] -= rising[:, :k]
     return logs

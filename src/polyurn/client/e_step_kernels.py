@@ -50,7 +50,7 @@ def expect(cells, starts, width, size_index, members, pair_logs, size_logs, pair
     pair_logs : float array of shape (n_pairs, lanes)
         log-probability that each (category, count) pair contributes to each component.
     size_logs : float array of shape (n_sizes, lanes)
-        What each size contributes, the component's log-weight included; -inf in unused lanes.
+        The contribution of each size, with the component's log-weight; -inf in unused lanes.
     pair_sums, size_sums : float arrays of the same shapes
         Σ ω is added here, by pair and by size.
     """
@@ -89,7 +89,7 @@ def expect_many(
     cells, starts, width, size_index, members, category, count, size_values, size_bins,
     alphas, densities, log_likelihoods, size_counts, by_category, by_total,
 ):  # fmt: skip
-    """Everything that `Expect` asks about many models, one after the other, but the curvature.
+    """Everything that `Expect` asks about many models, one after the other, except the curvature.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def _normalise(block, n, lanes):
 def tabulate_logs(category, count, alphas, out):
     """out[pair, k] = Σ_{m<count} log((α_kj + m) / ((m + 1) α_k0)), by running sums over m.
 
-    `out` has a multiple of four columns, of which those that stand for no component are of no meaning.
+    `out` has a multiple of four columns; those that stand for no component have no meaning.
     """
     lanes = out.shape[1]
     padded, flat = _padded(alphas, lanes), out.reshape(-1)
@@ -285,10 +285,10 @@ def _add_lanes(vector, out, lane, j, scratch):
             out[k, j] += scratch[k - lane]
 
 
-# Leaps are rare and go through memory: what returns vectors is not inlined, and eight times as slow.
+# Leaps are rare and use memory: a function that returns vectors is not inlined and eight times as slow.
 @njit(nogil=True, error_model="numpy")
 def _leap_from(m, stop):
-    """Up to where a running sum from m to `stop` goes term by term."""
+    """The end of the part of a running sum from m to `stop` that is computed term by term."""
     return stop if stop - m <= LEAP else max(m, SERIES_FROM)
 
 

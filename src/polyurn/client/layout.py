@@ -1,29 +1,29 @@
-"""How a table says who holds what: long or wide, and which of its columns mean what.
+"""The layout of a table: long or wide, and the meaning of its columns.
 
-Columns are found by their names. Where there is only one way to read a table, it is read that way, and
-remarks say so; everything else is an error that names the options. `tables.py` reads the cells.
+Columns are found by their names. If there is only one way to read a table, it is read that way, with
+remarks; everything else is an error that names the options. `tables.py` reads the cells.
 """
 
 import contextlib
 import difflib
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from polyurn.counts import short_list
 from polyurn.errors import CountsError
+from polyurn.wording import counted
 
 Role: TypeAlias = Literal["client", "category", "count"]
 
-# Usual names of such columns, for suggestions only.
+# Common names of such columns, only for suggestions.
 _OFTEN: dict[Role, tuple[str, ...]] = {
-    "client": ("client", "user", "customer", "device", "owner", "writer", "person", "id"),
+    "client": ("client", "user", "customer", "device", "owner", "writer", "person"),
     "category": ("category", "label", "class", "item", "type", "kind"),
     "count": ("count", "number", "times", "frequency", "total", "amount"),
 }
-_SHOWN = 8  # names in an error, and characters of each
-_LONGEST = 40
 # A table of a client and two numbers may as well be (client, category, count).
 _FEWEST_WIDE = 3
 ONE_PER_ROW = "1"
@@ -31,10 +31,10 @@ ONE_PER_ROW = "1"
 
 @dataclass(frozen=True)
 class Columns:
-    """The names of columns that the caller gave; None where they are to be found.
+    """The names of columns that the caller gave; None for a column that is to be found.
 
-    Several columns of the category are crossed, also "origin,destination" where no column has that name.
-    A `count` of "1" says that every row is one point.
+    Several columns of the category are crossed, and so is "origin,destination" if no column has that
+    name. A `count` of "1" says that every row is one point.
     """
 
     client: str | None = None
@@ -47,7 +47,7 @@ NO_COLUMNS = Columns()
 
 @dataclass(frozen=True)
 class Layout:
-    """How a table says who holds what.
+    """The layout of a table: the meaning of its columns.
 
     Attributes
     ----------
@@ -63,9 +63,9 @@ class Layout:
     unread : tuple of str
         The other columns.
     certain : bool
-        Whether the user said that there are no counts.
+        Whether the user stated that there are no counts.
     remarks : tuple of str
-        How columns were read, where their names left something to guess.
+        How columns were read whose names left something to guess.
     """
 
     client: str
@@ -77,8 +77,13 @@ class Layout:
     remarks: tuple[str, ...] = ()
 
     @property
+    def read(self) -> tuple[str, ...]:
+        """All columns that are read."""
+        return tuple(filter(None, (self.client, *_parts(self.category), self.count, *self.wide)))
+
+    @property
     def columns(self) -> Columns:
-        """The names, to read a similar table with."""
+        """The names of the columns, to read a similar table with."""
         return Columns(self.client, self.category, self.count)
 
 
@@ -92,15 +97,16 @@ def find_layout(
     elsewhere: Sequence[str] = (),
     is_whole: Callable[[str], bool],
     is_distinct: Callable[[str], bool],
+    n_distinct: Callable[[str], int],
 ) -> Layout:
-    """Find out which columns mean what.
+    """Find out which columns mean what; the functions say what a column of that name holds.
 
     Examples
     --------
     >>> numbers = {"opens"}
     >>> found = find_layout(
     ...     ["Client", "category", "opens"], Columns(count="opens"),
-    ...     is_whole=numbers.__contains__, is_distinct=lambda name: False,
+    ...     is_whole=numbers.__contains__, is_distinct=lambda name: False, n_distinct=len,
     ... )
     >>> found.client, found.category, found.count
     ('Client', 'category', 'opens')
@@ -112,7 +118,9 @@ def find_layout(
         if found is not None:
             return found
     if client is None or category is None:
-        raise CountsError(_missing(names, client, category, asked.count, is_whole))
+        raise CountsError(
+            _missing(names, client, category, asked.count, is_whole, is_distinct, n_distinct)
+        )
     certain = asked.count == ONE_PER_ROW and ONE_PER_ROW not in names
     count = None if certain else _find("count", names, asked.count, remembered.count)
     _refuse_two_roles(client, category, count, called)
@@ -128,7 +136,7 @@ def find_layout(
         if name is not None and column_text(name) not in _expected_names(role, asked, remembered)
     ]
     if unread:
-        remarks.append(f"not read: {_plural('column', unread)} {_listed(unread)}")
+        remarks.append(f"not read: {_plural('column', unread)} {short_list(unread)}")
     return Layout(client, category, count, (), unread, certain, tuple(remarks))
 
 
@@ -167,7 +175,7 @@ def column_text(category: str | Sequence[str]) -> str:
 
 
 def find_column(names: Sequence[str], asked: str, *, option: str) -> str:
-    """The column of that name, whatever its case and punctuation if there is only one such."""
+    """The column of that name; case and punctuation may differ if there is only one such column."""
     found = _alike(asked, names)
     if found is None:
         raise CountsError(missing_column(asked, names, option=option))
@@ -176,7 +184,7 @@ def find_column(names: Sequence[str], asked: str, *, option: str) -> str:
 
 def missing_column(wanted: str, names: Sequence[str], *, option: str | None = None) -> str:
     """The error text about a missing column: those that there are, and the nearest."""
-    text = f"expected a column {wanted!r}, got {_listed(names) or 'no columns'}"
+    text = f"expected a column {wanted!r}, got {short_list(names) or 'no columns'}"
     near = _nearest(wanted, names)
     if option is not None:
         return f"{text}; name yours with {option}{'' if near is None else ' ' + shlex.quote(near)}"
@@ -235,7 +243,7 @@ def _expected_names(role: Role, asked: Columns, remembered: Columns) -> set[str]
 
 
 def _alike(wanted: str, names: Sequence[str]) -> str | None:
-    """The column of that name, or the only one that has it but for case, punctuation and an ending."""
+    """The column of that name, or the only one that differs in case, punctuation or ending alone."""
     if wanted in names:
         return wanted
     plain = _plain(wanted)
@@ -278,11 +286,11 @@ def _wide(
     if client is None or not is_distinct(client):
         return None
     unread = tuple(name for name in others if name != client)
-    remarks = [f"one row per client (column {client!r}); the categories are {_listed(wide)}"]
+    remarks = [f"one row per client (column {client!r}); the categories are {short_list(wide)}"]
     if lacking:
-        remarks.append(f"no column, so no points: {_listed(lacking)}")
+        remarks.append(f"no column, so no points: {short_list(lacking)}")
     if unread:
-        remarks.append(f"not read: {_plural('column', unread)} {_listed(unread)}")
+        remarks.append(f"not read: {_plural('column', unread)} {short_list(unread)}")
     return Layout(client, None, None, wide, unread, True, tuple(remarks))
 
 
@@ -292,50 +300,58 @@ def _missing(
     category: str | tuple[str, ...] | None,
     count: str | None,
     is_whole: Callable[[str], bool],
+    is_distinct: Callable[[str], bool],
+    n_distinct: Callable[[str], int],
 ) -> str:
     """The error text where a column cannot be found: those that there are, and suggested options."""
-    lacking = [role for role, name in (("client", client), ("category", category)) if name is None]
+    lacking: list[Role] = ["client"] if client is None else []
+    lacking += ["category"] if category is None else []
     text = (
         f"expected {_plural('a column', lacking)} {' and '.join(map(repr, lacking))}, got "
-        f"{_listed(names) or 'no columns'}"
+        f"{short_list(names) or 'no columns'}"
     )
     if any(name.strip().isdecimal() for name in names):
         return f"{text}; is the first line a header? It should be: client,category,count"
     free = [name for name in names if name not in (client, *_parts(category), count)]
     if len(free) < len(lacking):
         return f"{text}; a table needs a column for the client and one for the category"
-    options = []
-    for role in ("client", "category"):
-        if role in lacking:
-            options.append(_option(role, free, is_whole))
-    if count is None and "count" not in names and any(map(is_whole, free)):
-        options.append(_option("count", [name for name in free if is_whole(name)], is_whole))
-    return f"{text}; name yours, such as {' '.join(options)}"
+    # Where no name tells, the clients are more likely the column of more values, if not one a row.
+    free.sort(key=lambda name: (is_distinct(name), -n_distinct(name)))
+    found = {role: _guess(role, free, is_whole) for role in lacking}
+    counts = [name for name in free if is_whole(name)]
+    if count is None and "count" not in names and counts:
+        found["count"] = _guess("count", counts, is_whole)
+    text = f"{text}; name yours, such as {_options(found)}"
+    if len(lacking) < 2:
+        return text
+    one, other = found["client"], found["category"]
+    clients, categories = (counted(n_distinct(one), noun) for noun in ("client", "category"))
+    text += f" ({clients}, {counted(n_distinct(other), 'category')}), or "
+    found |= {"client": other, "category": one}
+    return f"{text}{_options(found)} ({counted(n_distinct(other), 'client')}, {categories})"
 
 
-def _option(role: Role, free: list[str], is_whole: Callable[[str], bool]) -> str:
-    """An option with the most likely column, which is removed from `free`."""
+def _guess(role: Role, free: list[str], is_whole: Callable[[str], bool]) -> str:
+    """The most likely column for a role, which is removed from `free`."""
     near = next((n for often in _OFTEN[role] if (n := _nearest(often, free))), None)
     texts = [name for name in free if not is_whole(name)]
     name = near or next(iter(texts or free))
     free.remove(name)
-    return f"--{role} {shlex.quote(name)}"
+    return name
+
+
+def _options(found: Mapping[Role, str]) -> str:
+    return " ".join(f"--{role} {shlex.quote(name)}" for role, name in found.items())
 
 
 def _nearest(wanted: str, names: Sequence[str]) -> str | None:
-    """The column that has the wanted name as one of its words, or one that is spelled much like it."""
+    """The column with the wanted name as one of its words, or with a similar spelling."""
     for name in names:
         if wanted in re.findall("[a-z]+", name.casefold()):
             return name
     plain = {_plain(name): name for name in names}
     near = difflib.get_close_matches(_plain(wanted), plain, n=1, cutoff=0.75)
     return plain[near[0]] if near else None
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _SHOWN
-    short = [name if len(name) <= _LONGEST else f"{name[:_LONGEST]}..." for name in names[:_SHOWN]]
-    return ", ".join(short) + (f" and {more} more" if more > 0 else "")
 
 
 def _plural(noun: str, things: Sequence[object]) -> str:

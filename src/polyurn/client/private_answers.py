@@ -55,13 +55,13 @@ def answer_private(query: Bounded | Scaled[Any], cohort: Cohort) -> Statistics:
         scales = query.scales
     for some in cohort.blocks(max(1, min(_BLOCK_CLIENTS, _BLOCK_NUMBERS // query.n_numbers))):
         counts = some.counts().toarray().astype(np.int64, copy=False)
-        # What a hostile query makes infinite or NaN is sent as 0.
+        # Numbers that a hostile query makes infinite or NaN are sent as 0.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if isinstance(query, Sketch):
                 total += _sketch_sum(query, counts, rng)
                 continue
-            # Kept until the next block is computed: memory that is freed all at once goes back to the
-            # system, and page faults take as long as the answer.
+            # Kept until the next block is computed: memory that is freed at once returns to the system,
+            # and its page faults take as long as the answer.
             vectors = _vectors(query, counts, rng)
             if scales is not None:
                 vectors *= scales
@@ -134,7 +134,7 @@ def _shares(counts: Ints) -> Floats:
 
 
 def _agreement(counts: Ints) -> Floats:
-    """κ of each client: the share of its pairs of points that agree; 0 if it has no pair."""
+    """κ of each client: the share of its pairs of points that agree; 0 without a pair."""
     n = counts.sum(axis=1).astype(np.float64)
     pairs = (counts * (counts - 1.0)).sum(axis=1)
     return np.asarray(pairs / np.maximum(n * (n - 1), 1.0))
@@ -148,7 +148,7 @@ def _in_bins(values: Floats, where: Ints, n_bins: int) -> Floats:
 
 
 def _thinned(counts: Ints, max_size: int, rng: np.random.Generator) -> Ints:
-    """Histograms of at most `max_size` points; larger clients draw so many of theirs at random."""
+    """Histograms of at most `max_size` points; larger clients draw `max_size` of theirs at random."""
     large = np.flatnonzero(counts.sum(axis=1) > max_size)
     if not len(large):
         return counts
@@ -191,7 +191,7 @@ def _initialise(query: Initialise, counts: Ints, rng: np.random.Generator) -> Fl
 def _update(mdm: MDM, counts: Ints) -> Floats:
     """Algorithm 2, lines 7 to 10, of each client, shape (n_clients, n_numbers)."""
     n, sizes = len(counts), counts.sum(axis=1)
-    # A client of probability zero is all NaN.
+    # The row of a client with probability zero is NaN.
     joint = np.log(mdm.weights) + mixture_logpmf(counts, mdm.alphas) + mdm.sizes.logpmf(sizes)
     omega = np.exp(joint - joint.max(axis=1, keepdims=True))
     omega /= omega.sum(axis=1, keepdims=True)
@@ -207,7 +207,7 @@ def _update(mdm: MDM, counts: Ints) -> Floats:
 
 
 def without_noise(query: Query[S], n_nodes: int) -> Query[S]:
-    """The query inside a noised one, and any other query itself; see `with_noise`.
+    """The query inside a noised query; any other query is returned as it is. See `with_noise`.
 
     Fewer nodes than a distributed query needs are refused: the sum would have too little noise.
     """
@@ -223,9 +223,9 @@ def without_noise(query: Query[S], n_nodes: int) -> Query[S]:
 def with_noise(query: Query[S], sums: S, *, n_adders: int, noise: Noise = discrete_gaussian) -> S:
     """A sum of answers with the noise of `n_adders` clients (local) or nodes (distributed).
 
-    Each adds its share of the noise if the query is a noised one. Noise comes from the operating
-    system's randomness, never from a seed; tests pass another `noise`. The server's own noise is
-    `privacy/private_aggregator.py`.
+    Each adds its share of the noise if the query asks for noise, which comes from the operating
+    system's randomness, never from a seed; tests pass another `noise`.
+    `privacy/private_aggregator.py` adds the server's own noise.
     """
     if not isinstance(query, Noised):
         return sums

@@ -1,4 +1,4 @@
-"""Data frames → records: the features and the label of every row, and whose row it is.
+"""Data frames → records: the features, the label and the client of every row.
 
 Features are columns of numbers, or one column of lists of numbers (an embedding, pixels). The caller
 names the columns. `tables.py` reads histograms.
@@ -38,11 +38,11 @@ def table_records(
     label : str
         The column with the label.
     categories : int, sequence of str, or Bins
-        What labels there are, as the server declares them; as in `table_histograms`.
+        The labels that the server declares, as in `table_histograms`.
     features : sequence of str
-        Columns of numbers; or one with a list of as many numbers in every row.
+        Columns of numbers; or one column with lists of the same length in all rows.
     client : str
-        The column that says whose row it is.
+        The column with the client's id.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def table_features_of(table: object, features: Sequence[str]) -> NDArray[np.floa
 
 
 def number_columns(table: object, *, leave_out: Sequence[str]) -> tuple[str, ...]:
-    """The columns of a data frame that hold numbers, or text that spells them, and nothing else."""
+    """The columns of a data frame that hold only numbers, or texts that spell them."""
     arrow = as_arrow(table)
     return tuple(
         name for name in arrow.column_names if name not in leave_out and _has_numbers(arrow, name)

@@ -23,8 +23,8 @@ from polyurn.wording import counted
 class Records:
     """The points of clients with features and labels; never shown in a repr.
 
-    Wherever clients' counts are accepted to answer queries, so are records: their labels are counted,
-    and questions about style are answered as well.
+    Functions that answer queries accept records in place of counts: their labels are counted, and
+    questions about style are answered as well.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Records:
     labels : int array of shape (n_points,)
         0 to n_labels - 1.
     clients : array of shape (n_points,)
-        Whose point it is.
+        The client of each point.
     n_labels : int, optional
         By default the largest label plus one; at least two.
 
@@ -99,7 +99,7 @@ class Records:
         return counts
 
     def of(self, members: NDArray[np.integer[Any]]) -> "Held":
-        """What some clients hold."""
+        """The records of some clients."""
         starts, ends = self._starts[members], self._starts[np.asarray(members) + 1]
         points = [np.arange(start, end) for start, end in zip(starts, ends, strict=True)]
         some = np.concatenate(points) if points else np.empty(0, np.int64)

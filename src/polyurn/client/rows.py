@@ -1,8 +1,8 @@
 """Histograms packed for the kernels: each cell is the number of its (category, count) pair.
 
 The number of a *pair* is a row of the tables that the kernels gather from. There are far fewer pairs
-than cells. Rows are dense (every category of every client, zeros too) or sparse (non-zero cells only),
-whichever a pass is faster over.
+than cells. Rows are dense (every category of every client, also zeros) or sparse (non-zero cells only),
+whichever makes a pass faster.
 """
 
 from dataclasses import dataclass, replace
@@ -17,8 +17,8 @@ from polyurn.counts import Counts, check_counts, client_sizes, distinct
 
 # Leaving a sparse row costs a mispredicted branch, about as long as ten cells (measured).
 _ROW_COST_IN_CELLS = 10
-# A table over all counts from 1 to the largest may be this much larger than the data before the
-# pairs that occur are listed instead.
+# If a table over all counts from 1 to the largest is this much larger than the data, only the pairs
+# that occur are listed.
 _TABLE_TO_CELLS = 1.0
 # Clients that are packed at once, so that packing needs little more memory than the result.
 _BLOCK_CLIENTS = 65_536

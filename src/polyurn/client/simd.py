@@ -184,7 +184,7 @@ def log4(x):
 
 
 def _scaled(builder: Any, x: Any) -> tuple[Any, Any]:
-    """Scale x up where it is too small, and say where it was."""
+    """Scale x up where it is too small; return where that was."""
     low = builder.fcmp_ordered("<", x, ir.Constant(_VECTOR, [_SMALLEST] * LANES))
     return builder.select(low, builder.fmul(x, ir.Constant(_VECTOR, [_SCALE] * LANES)), x), low
 

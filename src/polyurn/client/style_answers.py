@@ -17,9 +17,9 @@ from polyurn.wire.private_grid import unit_rows
 from polyurn.wire.private_queries import BoundedStatistics
 from polyurn.wire.style_queries import BoundedStyle, StyleMoments, StyleStatistics, triangle
 
-# Numbers of a block of clients, the matrices of the labels among them: 64 MB of float64.
+# Numbers of a block of clients, with the matrices of the labels: 64 MB of float64.
 _BLOCK_NUMBERS = 8_000_000
-_SMALLEST = 1e-300  # a norm to divide by, of zeros
+_SMALLEST = 1e-300  # divides a row of zeros in place of its norm
 
 
 def answer_style(query: StyleMoments, cohort: Cohort) -> StyleStatistics:
@@ -34,7 +34,7 @@ def answer_bounded_style(query: BoundedStyle, cohort: Cohort) -> BoundedStatisti
     """The sum of the members' vectors, each of norm at most 1."""
     total = np.zeros(query.n_numbers)
     for held in _blocks(query.space, cohort):
-        # Whatever a hostile query makes infinite or NaN is sent as 0.
+        # Numbers that a hostile query makes infinite or NaN are sent as 0.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             total += unit_rows(_clipped(query, held)).sum(axis=0)
     return BoundedStatistics(total)
@@ -70,7 +70,7 @@ def _vectors(query: StyleMoments, held: Held) -> NDArray[np.float64]:
     NumPy chooses by the shape of the whole.
     """
     n_clients, n_labels, m = len(held.sizes), query.space.n_labels, query.space.n_directions
-    # A space can be built so that one point overflows: a client that refused would reveal the point.
+    # A space can be built so that one point overflows: a refusal would reveal the point.
     z, far = query.space.located(held.features, held.labels, finite_only=False)
     owner, sizes = held.owner, held.sizes[:, None].astype(np.float64)
     cell = owner * n_labels + held.labels
@@ -108,7 +108,7 @@ def _vectors(query: StyleMoments, held: Held) -> NDArray[np.float64]:
 
 
 def _blocks(space: StyleSpace, cohort: Cohort) -> Iterator[Held]:
-    """The members' points, some clients at a time."""
+    """The members' points, block by block of clients."""
     records, members = cohort.rows.records, cohort.members
     if records is None:
         raise ParameterError(

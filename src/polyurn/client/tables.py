@@ -1,12 +1,12 @@
-"""Data frames → histograms, through Arrow: pandas, polars, pyarrow and whatever else speaks it.
+"""Data frames → histograms, through Arrow: pandas, polars, pyarrow and other libraries that support it.
 
 Long tables (client, category, count), raw records (client, value) and wide tables (one row per client).
-Columns are read by `columns.py`, without a copy where the frame's memory allows it. `layout.py` finds
-out which column means what.
+`columns.py` reads columns, without a copy if the frame's memory allows that. `layout.py` finds the
+meaning of the columns.
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,11 +19,13 @@ from polyurn.client.bins import Bins
 from polyurn.client.columns import (
     LARGEST,
     as_arrow,
+    check_missing,
     column_counts,
     column_ids,
     distinct_values,
     numbers_of,
     plain_column,
+    without_missing,
 )
 from polyurn.client.counting import Categories, Histograms, category_names, located, tally
 from polyurn.client.crossing import cross
@@ -35,6 +37,7 @@ from polyurn.client.layout import (
     column_text,
     find_layout,
 )
+from polyurn.counts import Match, category_positions, short_list
 from polyurn.errors import CountsError, RowError
 from polyurn.typed.arguments import checked
 
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _WHOLE_NUMBER = re.compile("0|[1-9][0-9]*")  # "01" is a name
+_NUMBER = re.compile("-?[0-9]+([.][0-9]+)?")
 
 
 @checked
@@ -62,13 +66,13 @@ def table_histograms(
     categories : int, sequence of str, or Bins
         C for values 0 to C - 1; the category names, compared as text; or bins.
     client : str, optional
-        The column that says whose row it is: "client".
+        The column with the client's id; by default "client".
     category : str or sequence of str, optional
-        The column with the modelled feature: "category". Several columns are crossed: their values are
-        joined by " × ".
+        The column with the modelled feature; by default "category". Several columns are crossed: their
+        values are joined by " × ".
     count : str, optional
-        The column of counts of a long table: "count" if there is one, else every row is one point. "1"
-        says that every row is one point, whatever other columns there are.
+        The column of counts of a long table: by default "count" if there is one; without it every row is
+        one point. "1" says that every row is one point, whatever the other columns are.
 
     Examples
     --------
@@ -86,6 +90,7 @@ def table_histograms(
     """
     arrow = as_arrow(table)
     layout = table_layout(arrow, Columns(client, category, count), declared=categories)
+    check_missing(arrow, layout.read)
     return layout_histograms(arrow, layout, categories)
 
 
@@ -98,7 +103,7 @@ def table_layout(
     called: str = "category",
     elsewhere: Sequence[str] = (),
 ) -> Layout:
-    """How a data frame says who holds what; `find_layout` with the frame's columns."""
+    """The layout of a data frame: `find_layout` with the frame's columns."""
     arrow = as_arrow(table)
     found = find_layout(
         arrow.column_names,
@@ -107,8 +112,9 @@ def table_layout(
         declared=None if isinstance(declared, Bins) else declared,
         called=called,
         elsewhere=elsewhere,
-        is_whole=partial(_is_whole, arrow),
-        is_distinct=partial(_is_distinct, arrow),
+        is_whole=lambda name: _is_whole(without_missing(arrow, [name])[0], name),
+        is_distinct=lambda name: _n_distinct(arrow, name) == len(arrow),
+        n_distinct=partial(_n_distinct, arrow),
     )
     if not isinstance(table, type(arrow)) or table.column_names == arrow.column_names:
         return found
@@ -160,15 +166,39 @@ def category_codes(
             f"column {column_text(category)!r}: {len(unknown):,} of {len(codes):,} values are not in "
             "the declared categories, the first",
             int(unknown[0]),
-            "; declare all categories (--categories), or map the others to one of them",
+            f"; the categories are {short_list(category_names(categories))}: if they are those of an "
+            "MDM file or a federation, say what the table calls them (--map OLD=NEW,... or --map "
+            "by-position), else declare all (--categories)",
         )
     return codes
+
+
+def with_names(
+    table: "pa.Table",
+    category: str | Sequence[str] | None,
+    categories: Categories,
+    match: Match,
+    say: Callable[[str], None],
+) -> "pa.Table":
+    """The table with its categories called as they are declared; said if that is by position."""
+    if not isinstance(category, str):
+        raise CountsError("expected one column of categories with --map; rename them in the table")
+    shown, which = observed_codes(table, category)
+    found, names = {str(value) for value in shown}, category_names(categories)
+    numbers = {text for text in found if _NUMBER.fullmatch(text)}
+    texts = sorted(numbers, key=float) + sorted(found - numbers)
+    at = category_positions(texts, names, match)
+    new = {text: names[j] for text, j in zip(texts, at, strict=True)}
+    if match == "position":
+        say(f"by position: {short_list([f'{old} is {name}' for old, name in new.items()])}")
+    column = np.array([new[str(value)] for value in shown])[which]
+    return table.set_column(table.column_names.index(category), category, [column])
 
 
 def known_codes(
     table: object, categories: Categories, *, category: str | Sequence[str] = "category"
 ) -> NDArray[np.int64]:
-    """`category_codes`, with -1 where a value is none of the categories."""
+    """`category_codes`, with -1 for a value that is not a category."""
     arrow = as_arrow(table)
     if isinstance(categories, Bins | int | np.integer):
         return located(column_numbers(arrow, category), categories)
@@ -193,11 +223,11 @@ def column_numbers(table: object, name: str | Sequence[str]) -> NDArray[Any]:
 def observed_categories(
     table: object, *, category: str | Sequence[str] = "category"
 ) -> int | tuple[str, ...]:
-    """The categories that a table at hand shows: C for whole numbers, else the names in order.
+    """The categories that occur in a table: C for whole numbers, else the names in order.
 
-    Whole numbers are names too where most of those up to the largest never occur, as in postcodes.
-    Of crossed columns, the combinations that occur.
-    Only for tables of the caller's own: the categories of live clients are declared.
+    Whole numbers are names, too, if most numbers up to the largest never occur, as in postcodes. For
+    crossed columns they are the combinations that occur. This is only for the caller's own tables: the
+    categories of live clients are declared.
     """
     values, _ = observed_codes(as_arrow(table), category)
     return categories_shown({str(value) for value in values}, category=category)
@@ -206,7 +236,7 @@ def observed_categories(
 def categories_shown(
     values: Collection[str], *, category: str | Sequence[str] = "category"
 ) -> int | tuple[str, ...]:
-    """`observed_categories` of a table whose different values are these texts.
+    """`observed_categories` of a table with these distinct values, as texts.
 
     Examples
     --------
@@ -221,7 +251,7 @@ def categories_shown(
         )
     if not all(_WHOLE_NUMBER.fullmatch(name) for name in names):
         return tuple(names)
-    names.sort(key=len)  # and so by their value, whatever their length
+    names.sort(key=len)  # texts of numbers are then in the order of their values
     few_digits = len(names[-1]) <= len(str(LARGEST))
     if few_digits and int(names[-1]) + 1 <= 2 * len(names):
         return int(names[-1]) + 1
@@ -241,7 +271,7 @@ def _wide_histograms(table: "pa.Table", layout: Layout, categories: Categories) 
 
 
 def _refuse_unread_counts(table: "pa.Table", layout: Layout) -> None:
-    """Stop where the counts may stand in a column that was not read."""
+    """Refuse a table whose counts may be in a column that was not read."""
     for name in layout.unread:
         if name and _is_whole(table, name) and not _is_numbering(numbers_of(table, name)):
             raise CountsError(
@@ -252,12 +282,12 @@ def _refuse_unread_counts(table: "pa.Table", layout: Layout) -> None:
 
 
 def _is_numbering(numbers: NDArray[Any]) -> bool:
-    """Whether a column only numbers the rows, from 0; one without a name is taken to do so anyway."""
+    """Whether a column only numbers the rows from 0; a column without a name is assumed to."""
     return bool((numbers == np.arange(len(numbers))).all())
 
 
 def _is_whole(table: "pa.Table", name: str) -> bool:
-    """Whether a column holds whole numbers of at least 0, and nothing else."""
+    """Whether a column holds only whole numbers of at least 0."""
     try:
         column_counts(table, name)
     except CountsError:
@@ -265,15 +295,14 @@ def _is_whole(table: "pa.Table", name: str) -> bool:
     return True
 
 
-def _is_distinct(table: "pa.Table", name: str) -> bool:
-    values, which = distinct_values(plain_column(table, name))
-    return len(values) == len(which)
+def _n_distinct(table: "pa.Table", name: str) -> int:
+    return len(distinct_values(plain_column(without_missing(table, [name])[0], name))[0])
 
 
 def observed_codes(
     table: "pa.Table", category: str | Sequence[str]
 ) -> tuple[Sequence[Any] | NDArray[Any], NDArray[np.integer[Any]]]:
-    """The categories that occur in a column, or in several that are crossed, and which each row has."""
+    """The categories of a column, or of several that are crossed, and the index of each row's."""
     column = _one_or_crossed(table, category)
     if not isinstance(column, tuple):
         return distinct_values(plain_column(table, column))

@@ -1,4 +1,4 @@
-"""The commands: which there are, in the order of the flow, and how errors look.
+"""The table of commands, in the order in which they are used, and how errors are shown.
 
 What a command does is in its own module; a new one is a module and a row of `_COMMANDS`.
 """
@@ -55,7 +55,7 @@ def run(arguments: list[str]) -> int:
         return _refuse(f"not enough memory: {error}")
     except PolyurnError as error:
         return _refuse(str(error))
-    except BrokenPipeError:  # whoever reads has seen enough
+    except BrokenPipeError:  # the reader has closed the pipe
         leave_stdout()
         return 1
     except OSError as error:
@@ -74,14 +74,14 @@ def _refuse(message: str, hint: str = "") -> int:
 
 
 def _shortened(message: str) -> str:
-    """A message with both its ends: what was typed may be long, and is in the middle."""
+    """A message shortened in its middle, which may be long text that the user typed."""
     if len(message) <= 2 * _END:
         return message
     return f"{message[:_END]} … {message[-_END:]}"
 
 
 def _hint(error: Exception) -> str:
-    """Where to read on about the command that was misused."""
+    """A hint at the help of the command that was misused."""
     context = getattr(error, "ctx", None)
     return f" (try {'polyurn' if context is None else context.command_path} --help)"
 

@@ -1,7 +1,7 @@
 """`polyurn compare`: how alike populations are to true clients, in what they hold or in training."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,16 @@ import typer
 
 from polyurn.commands.console import print_json, say, show
 from polyurn.commands.declare import Needs, argument, option, provenance_of, refuse_options
-from polyurn.commands.options import AS_JSON, JSON_OUTPUT, SEED, Draws, TableOptions, named_values
+from polyurn.commands.options import (
+    AS_JSON,
+    JSON_OUTPUT,
+    MAP,
+    SEED,
+    Draws,
+    TableOptions,
+    name_map,
+    named_values,
+)
 from polyurn.errors import ParameterError, StyleWarning
 
 if TYPE_CHECKING:
@@ -20,6 +29,7 @@ if TYPE_CHECKING:
     from polyurn.comparison.comparison_results import Comparison
     from polyurn.comparison.likeness import Compared
     from polyurn.comparison.style_comparison import StyleRow
+    from polyurn.counts import Match
     from polyurn.model.mdm import MDM
     from polyurn.sources.clients import ClientTable, Declared
     from polyurn.storage.models import Saved
@@ -41,16 +51,17 @@ def compare_command(
     ),
     output: Path | None = JSON_OUTPUT,
     fitted: Path | None = option(
-        None, "Table of the clients that were fitted: says how many are in both."
+        None, "Table of the fitted clients: says how many of them are held out too."
     ),
     draws: str | None = option(
         None,
         "NAME=VALUE with commas: clients=500 from each MDM, 5 times the true ones by default; "
         "max_clients=2000, at random, for a larger table; splits=1000 of true clients, for the noise.",
     ),
+    renamed: str | None = MAP,
     folds: int = option(5, "Folds of the two-sample test; 0: none."),
     style: Path | None = option(
-        None, "Style file: compare styles, too, of clients cut from --proxy."
+        None, "Style file: also compare the styles of clients made from --proxy."
     ),
     proxy: Path | None = option(
         None, "Table of proxy points, with the label and the features of HELD_OUT.", Needs("style")
@@ -62,15 +73,15 @@ def compare_command(
         Needs("style"),
     ),
     true: str = option("true", "The true clients' name in a sweep."),
-    metric: str = option("accuracy", "What a sweep's runs are judged by; loss is their test loss."),
+    metric: str = option("accuracy", "Metric to judge a sweep's runs by; loss is their test loss."),
     last: float = option(0.5, "Share of a run's evaluations, the last ones, that are averaged."),
-    target: float | None = option(None, "Compare the number of rounds to this metric, too."),
+    target: float | None = option(None, "Also compare how many rounds runs take to this metric."),
     seed: int = SEED,
     as_json: bool = AS_JSON,
 ) -> None:
     """How alike populations are to true clients, best to those that were held out from fitting.
 
-    With a sweep's folder instead: how well training on each population foretells the true clients'.
+    With the folder of a sweep: how well training on each population predicts that on the true clients.
 
     Examples: `polyurn compare held-out.csv mdm=mdm.json iid=iid.parquet -o comparison.json`,
     `polyurn compare runs/`
@@ -78,7 +89,7 @@ def compare_command(
     from polyurn.storage.shards import is_shard_folder
 
     packed = is_shard_folder(held_out)
-    if os.path.isdir(held_out) and not packed:  # pathlib stops at a name that is too long
+    if os.path.isdir(held_out) and not packed:  # pathlib raises for a name that is too long
         _check_sweep(context, held_out, populations)
         from polyurn.commands.verdicts import compare_runs
 
@@ -149,7 +160,7 @@ class _Inputs:
 def _read(
     context: typer.Context, held_out: Path, columns: TableOptions, paths: dict[str, Path]
 ) -> _Inputs:
-    """Read the MDM files first, whose categories and columns are those of the tables, too."""
+    """Read the MDM files first: their categories and columns are used to read the tables."""
     from polyurn.commands.views import read_model
     from polyurn.sources.clients import Reading, read_all, some_of, true_clients
     from polyurn.sources.points import style_columns
@@ -158,24 +169,29 @@ def _read(
     saved = {name: read_model(path) for name, path in paths.items() if path.suffix == ".json"}
     if saved:
         refuse_options(context, ["categories"], "with an MDM file, which has its own categories")
+    else:
+        refuse_options(context, ["renamed"], "without an MDM file, whose categories have names")
+    refuse_options(context, ["renamed"] if asked["style"] else [], "with --style")
     style, seed = asked["style"], asked["seed"]
     later = () if style is None else style_columns(style, asked["features"], held_out)
-    reading = reduce(Reading.like, saved.values(), columns.reading(elsewhere=later))
+    match = name_map(asked["renamed"])
+    reading = reduce(Reading.like, saved.values(), columns.reading(elsewhere=later, match=match))
     whole = read_all(held_out, reading, _declared(saved) or columns.declared())
     models = [] if asked["fitted"] else [*saved.values()]
     read, who, standing = true_clients(whole, models, say=say, seed=seed)
     if who is not None and not who.all():
         say(standing)
 
-    def like_it(path: Path) -> "ClientTable":
+    def like_it(path: Path, match: "Match | None" = None) -> "ClientTable":
         everything = read.categories or read.shape[1]
-        return some_of(read_all(path, reading.after(read), everything), say, seed=seed)
+        again = replace(reading.after(read), match=match)
+        return some_of(read_all(path, again, everything), say, seed=seed)
 
     mdms = {name: one.model for name, one in saved.items()}
     tables = {name: like_it(path).counts for name, path in paths.items() if name not in saved}
     fitted = None if who is None else [str(client) for client in read.clients[who]]
     if asked["fitted"] is not None and _ids(read):
-        fitted = _ids(like_it(asked["fitted"]))
+        fitted = _ids(like_it(asked["fitted"], match))
     return _Inputs(read, {name: (mdms | tables)[name] for name in paths}, mdms, fitted)
 
 
@@ -197,7 +213,7 @@ def _check_style(style: Path | None, proxy: Path | None, held_out: Path, *, pack
 
 
 def _declared(saved: "Mapping[str, Saved[MDM]]") -> "Declared":
-    """The categories that all MDM files have; None without any."""
+    """The categories, which all MDM files share; None without such a file."""
     declared = {one.declared for one in saved.values()}
     if len(declared) > 1:
         raise ParameterError("expected MDM files with the same categories, got different ones")
@@ -226,15 +242,9 @@ def _ids(read: "ClientTable") -> list[str]:
 
 
 def _style_rows(
-    style: Path,
-    proxy: Path,
-    columns: str | None,
-    inputs: _Inputs,
-    *,
-    n_clients: int,
-    seed: int,
+    style: Path, proxy: Path, columns: str | None, inputs: _Inputs, *, n_clients: int, seed: int
 ) -> "list[StyleRow]":
-    """The styles of the held-out clients, and of each MDM's clients with this style, and with none."""
+    """The styles of the held-out clients, and of each MDM's clients with and without this style."""
     import numpy as np
 
     from polyurn.comparison.style_comparison import StyleRow
@@ -272,7 +282,7 @@ def _style_rows(
 
 
 def _styles_json(rows: "list[StyleRow]") -> dict[str, Any]:
-    """The rows as JSON has them, by name, under "styles", if there are any."""
+    """The rows for JSON, by name, under "styles"; nothing without rows."""
     from polyurn.typed.json_form import to_json
 
     found = {row.name: {k: v for k, v in to_json(row).items() if k != "name"} for row in rows}

@@ -1,8 +1,7 @@
-r"""Where commands write: talk to stderr, results to stdout; no name of a stranger controls the terminal.
+r"""Where commands write: messages to stderr, results to stdout; no foreign name controls the terminal.
 
-Names and paths are the user's, or somebody's whose file it was: letters are shown as they are, and
-control characters as escapes such as \x1b. What a result looks like is the business of the command that
-shows it.
+Names and paths may come from files of other people: letters are shown as they are, control characters as
+escapes such as \x1b. Each command decides what its result looks like.
 """
 
 import json
@@ -76,7 +75,7 @@ def say(text: str) -> None:
 
 
 def warn(text: str) -> None:
-    """A sentence about something that the result is without: `--quiet` does not silence it."""
+    """A sentence about something that the result lacks; `--quiet` does not silence it."""
     quiet, talk.quiet = talk.quiet, False
     say(text)
     talk.quiet = quiet
@@ -84,7 +83,7 @@ def warn(text: str) -> None:
 
 @contextmanager
 def warnings_as_sentences(kind: type[Warning]) -> Iterator[None]:
-    """Say warnings of a kind as sentences, each once, without the line of code they are from."""
+    """Show warnings of a kind as sentences, each once, without the line of code that raised them."""
     shown: set[str] = set()
     with catch_warnings():
         simplefilter("always", kind)
@@ -126,7 +125,7 @@ def print_json(document: dict[str, Any]) -> None:
 
 
 def print_data(pieces: Iterable[bytes]) -> None:
-    """A file as the command's result: its bytes, or its text if it is a terminal that shows them."""
+    """A file as the command's result: its bytes, or its text on a terminal."""
     stream = _stdout()
     for piece in pieces:
         if stream.isatty():
@@ -138,7 +137,7 @@ def print_data(pieces: Iterable[bytes]) -> None:
 
 
 def leave_stdout() -> None:
-    """Give up what is still to be written, so that Python does not try once more at its end."""
+    """Discard unwritten output, so that Python does not try to write it again when it exits."""
     if sys.stdout is not None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

@@ -38,9 +38,9 @@ class Unless:
 
 
 def option(default: Any, help: str, *more: str | Needs | Unless, **settings: Any) -> Any:  # noqa: A002
-    """The default of a parameter that is an option; `...` if it has to be given.
+    """Declare a parameter as an option, with its default; with `...` it has to be given.
 
-    `more` are its names, if they are not the parameter's, and what it has no effect without, or with.
+    `more` are its names, if they differ from the parameter's, and its rules (`Needs`, `Unless`).
     """
     names = [one for one in more if isinstance(one, str)]
     declared = typer.Option(default, *names, help=help, **settings)
@@ -49,7 +49,7 @@ def option(default: Any, help: str, *more: str | Needs | Unless, **settings: Any
 
 
 def also(declared: Any, *rules: Needs | Unless, default: Any = ...) -> Any:
-    """A shared option that has no effect without, or with, another one of this command, too."""
+    """A shared option with more rules: what else it has no effect without, or with, in this command."""
     changed = copy(declared)
     changed.rules = [*declared.rules, *rules]
     changed.default = declared.default if default is ... else default
@@ -57,7 +57,7 @@ def also(declared: Any, *rules: Needs | Unless, default: Any = ...) -> Any:
 
 
 def argument(metavar: str, help: str, default: Any = ...) -> Any:  # noqa: A002
-    """The default of a parameter that is an argument of the command."""
+    """Declare a parameter as an argument of the command."""
     return typer.Argument(default, metavar=metavar, help=help)
 
 
@@ -170,7 +170,7 @@ def refuse_overwriting(context: typer.Context) -> None:
             read += value if isinstance(value, list | tuple) else [value]
     for thing in read:
         path = str(thing).split("=", 1)[-1]  # some are NAME=FILE
-        # os.path takes a name that is too long for a file's as none; pathlib stops there.
+        # For a name that is too long, os.path says that there is no file; pathlib raises.
         if os.path.isfile(path) and os.path.samefile(output, path):
             raise ParameterError(f"{output} is read by this command; write to another file")
 

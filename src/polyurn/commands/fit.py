@@ -14,6 +14,7 @@ from polyurn.commands.declare import Unless, also, option, provenance_of, refuse
 from polyurn.commands.options import (
     AS_JSON,
     CHECKPOINT,
+    DROP_MISSING,
     OUTPUT,
     SEED,
     TABLE,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from polyurn.storage.provenance import Provenance
     from polyurn.wire import Aggregator
 
-# Where the paper's method starts, unless at the moments of the first category.
+# The moments that the paper's method may start at, besides those of the first category.
 _MOMENTS: dict[str, Literal["most_frequent", "pooled"]] = {
     "paper:most_frequent": "most_frequent",
     "paper:pooled": "pooled",
@@ -57,10 +58,11 @@ def fit_command(
         "1:6", "Number of components, K; or several to choose from: 1:6, 2,4,8, auto."
     ),
     output: Path | None = OUTPUT,
+    drop_missing: bool = DROP_MISSING,
     max_size: int | None = option(None, "Declared largest number of points of a client."),
     cohort: str | None = option(
         None,
-        "Clients per round, 1000, or so many in the mean, poisson:1000; all of them by default.",
+        "Clients per round: 1000; or poisson:1000, a random number with that mean; default: all.",
         Unless("epsilon"),
     ),
     method: Literal["search", "paper", "paper:most_frequent", "paper:pooled"] = option(
@@ -88,11 +90,11 @@ def fit_command(
 ) -> None:
     """Learn a mixture of Dirichlet-multinomials from a table of clients.
 
-    The table's clients are played in this process: the fit sees sums over them. Of several numbers of
-    components, all are fitted in the same rounds, and the smallest is kept that held-out clients find
-    within one standard error of the best; with `--held-out` they score a single one, too. Unless they
-    are given, sizes and priors are binned, 1 and 0.001; for `--method paper` exact, and none. With
-    `--epsilon` sums have noise, nobody is held out, and the file states the guarantee.
+    The table's clients are played in this process: the fit sees sums over them. Several numbers of
+    components are fitted in the same rounds; the smallest is kept whose score on held-out clients is
+    within one standard error of the best. With `--held-out` a single number is scored, too. By default
+    sizes are binned and the priors are 1 and 0.001; with `--method paper` sizes are exact, without
+    priors. With `--epsilon` sums have noise, nobody is held out, and the file states the guarantee.
 
     Examples: `polyurn fit clients.csv --components 3 -o mdm.json`,
     `polyurn fit clients.csv --components 1:6 -o mdm.json`
@@ -108,7 +110,7 @@ def fit_command(
     prior = named_values(priors, Priors, "--priors")
     scored, budget = selects(numbers, search.held_out), privacy.budget()
     _check_options(context, columns, several=selects(numbers), scored=scored, private=bool(budget))
-    read = read_all(table, columns.reading(), columns.declared())
+    read = read_all(table, columns.reading(drop_missing=drop_missing), columns.declared())
     clients = read.aggregator(seed=seed, sampling=sampling, threads=threads, scheduler=scheduler)
     asked = _recorded(privacy.asked(clients), context, scored, read)
     if numbers != "auto" and not scored:
@@ -176,7 +178,7 @@ def _check_options(
 
 
 def _say_few(n_clients: int, numbers: tuple[int, ...]) -> None:
-    """Say what so few clients cannot tell about so many components."""
+    """Say so if there are few clients for these numbers of components."""
     from polyurn.server.fit_settings import few_clients
 
     if few := few_clients(n_clients, numbers):
@@ -198,7 +200,7 @@ def _recorded(
     from polyurn.aggregate.replay import ReplayAggregator
     from polyurn.storage.journal import Journal
 
-    # One K that was to take fewer rounds begins in the same way.
+    # A fit of one K with fewer rounds begins with the same rounds.
     no_matter = _NO_MATTER if scored else _NO_MATTER | {"max_rounds"}
     matter = {k: str(v) for k, v in context.params.items() if k not in no_matter}
     journal = Journal(folder, {**matter, "histograms": read.digest})

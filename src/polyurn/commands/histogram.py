@@ -14,6 +14,7 @@ from polyurn.commands.options import (
     BINS,
     CAP,
     CATEGORIES,
+    DROP_MISSING,
     SEED,
     TABLE_OUTPUT,
     ColumnOptions,
@@ -35,6 +36,7 @@ def histogram_command(
     output: Path | None = TABLE_OUTPUT,
     categories: str | None = CATEGORIES,
     cap: int | None = CAP,
+    drop_missing: bool = DROP_MISSING,
     seed: int = also(SEED, Needs("cap")),
     as_json: bool = AS_JSON,
 ) -> None:
@@ -53,7 +55,7 @@ def histogram_command(
     from polyurn.storage.table_files import csv_text, read_table, write_histograms
 
     table = read_table(records, on_remark=say)
-    reading, cut = columns.reading(), declared_bins(bins)
+    reading, cut = columns.reading(drop_missing=drop_missing), declared_bins(bins)
     if isinstance(cut, int):
         with naming(records):
             feature = table_layout(table, reading.asked).category or "category"
@@ -71,7 +73,7 @@ def histogram_command(
         say(f"wrote {counted(len(found.clients) - n_empty, 'client')} to {output}")
         if n_empty:
             hold = counted(n_empty, "client holds", "clients hold")
-            say(f"{hold} no points, and a long table has no rows of theirs")
+            say(f"{hold} no points, so that the long table has no rows for them")
     elif not as_json:
         print_data([csv_text(counts, **names)])
     if as_json:

@@ -1,8 +1,9 @@
 """The options that several commands share, each declared once; those that belong together are a group.
 
-A group has methods for what its options stand for together. Nothing is fitted or printed here.
+Methods of a group turn its options into values of the library. Nothing is fitted or printed here.
 """
 
+import csv
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,12 +15,13 @@ from polyurn.errors import FileError, ParameterError
 
 if TYPE_CHECKING:
     from polyurn.client.bins import Bins
+    from polyurn.counts import Match
     from polyurn.sources.clients import Reading
     from polyurn.wire import Aggregator
 
 T = TypeVar("T")
 
-DIRECTIONS = 4  # of style, where none are asked for and there are as many features
+DIRECTIONS = 4  # of style, by default; fewer if there are fewer features
 
 
 # ------------------------------------------------------------------------- what is read and written
@@ -85,14 +87,16 @@ FEDERATION = argument("DIR", "Folder that `polyurn federation init` made.")
 # ---------------------------------------------------------------------------- how tables are read
 
 CLIENT = option(None, "Column with the client's id, unless its name is 'client'.")
-COUNT = option(None, "Column with counts: 'count' if there is one; 1 if every row is one point.")
+COUNT = option(None, "Column with counts: 'count', if there is one. 1: every row is one point.")
 CATEGORIES = option(None, "Declared categories: a number C (0 to C-1), or names, comma-separated.")
 DROP_EMPTY = option(False, "Leave out clients without points.", "--drop-empty")
+DROP_MISSING = option(False, "Leave out rows in which a value is missing.", "--drop-missing")
+MAP = option(None, "What a table calls categories: OLD=NEW with commas, or by-position.", "--map")
 FEATURES = option(
     None, "Columns of numbers, comma-separated, or one with lists; all numbers by default."
 )
 LABEL = option(None, "Column with the label, unless its name is 'label'.")
-CAP = option(None, "Largest number of points of a client; drawn at random.")
+CAP = option(None, "Maximum number of points of a client; which ones stay is random.")
 BINS = option(
     None,
     "Bins of numbers: START:STOP:WIDTH, and one more for all beyond; edges, as in 0,10,inf; or "
@@ -121,6 +125,19 @@ class ColumnOptions:
 
 
 @dataclass(frozen=True)
+class JudgedOptions(ColumnOptions):
+    """How to read a table whose categories are declared elsewhere."""
+
+    drop_empty: bool = DROP_EMPTY
+    drop_missing: bool = DROP_MISSING
+    renamed: str | None = MAP
+
+    def reading(self, **more: Any) -> "Reading":
+        more |= {"drop_empty": self.drop_empty, "drop_missing": self.drop_missing}
+        return super().reading(match=name_map(self.renamed), **more)
+
+
+@dataclass(frozen=True)
 class TableOptions(ColumnOptions):
     """Which columns mean what, what categories there are, and whether clients may be empty."""
 
@@ -144,8 +161,8 @@ class SearchOptions:
 
     held_out: float | None = option(
         None,
-        "Share of the clients that scores and is never fitted: 0.2 with several numbers of components; "
-        "with one, nobody.",
+        "Share of the clients that is scored and never fitted; default: 0.2 with several numbers of "
+        "components, 0 with one.",
         Unless("epsilon"),
     )
     max_rounds: int = option(
@@ -211,7 +228,7 @@ class PrivacyOptions:
     )
     ledger_epsilon: float | None = option(
         None,
-        "With --ledger: its whole budget; that of this fit if the file is new.",
+        "With --ledger: its whole budget; default for a new file: that of this fit.",
         Needs("epsilon"),
         Needs("ledger"),
     )
@@ -241,7 +258,7 @@ class PrivacyOptions:
 
 @dataclass(frozen=True)
 class FederationPrivacyOptions:
-    """A guarantee to the clients of a federation; to have none is a decision, and not a default."""
+    """A guarantee to the clients of a federation; to release exact sums, the user has to say so."""
 
     epsilon: float | None = also(EPSILON, Unless("no_privacy"))
     delta: float | None = also(DELTA, Unless("no_privacy"))
@@ -296,10 +313,10 @@ class SpaceOptions:
     """In which directions styles are measured."""
 
     directions: int | None = option(
-        None, f"Number of directions of style, m; by default {DIRECTIONS}, or that of the features."
+        None, f"Directions of style, m; default: {DIRECTIONS}, or fewer with fewer features."
     )
     radius: float | None = option(
-        None, "Where points are clipped; by default 99 % of the proxy points are within."
+        None, "Radius at which points are clipped; by default 99 % of the proxy points are within."
     )
     label_effect: bool = option(
         False, "Ask for label shares too: style and label go together.", "--label-effect"
@@ -316,8 +333,18 @@ def declared_categories(text: str | None) -> int | tuple[str, ...] | None:
     return int(text) if text.isdecimal() else tuple(name.strip() for name in text.split(","))
 
 
+def name_map(text: str | None) -> "Match | None":
+    """The categories by their names in the table, as `--map` has them; or "position"."""
+    if text is None or text == "by-position":
+        return None if text is None else "position"
+    parts = [part.rpartition("=") for part in next(csv.reader([text])) or [""]]
+    if not all(old and new for old, _, new in parts):
+        raise ParameterError(f"expected --map as OLD=NEW with commas, or by-position, got {text!r}")
+    return {old.strip(): new.strip() for old, _, new in parts}
+
+
 def named_values(text: str | None, kind: type[T], option: str, **more: object) -> T:
-    """The class with the numbers that `tol=0.01,patience=0` names, and more of its fields.
+    """An object of the class with the numbers in `tol=0.01,patience=0`; `more` are other fields.
 
     Examples
     --------
@@ -341,7 +368,7 @@ def named_values(text: str | None, kind: type[T], option: str, **more: object) -
 
 
 def declared_bins(text: str | None) -> "Bins | int | None":
-    """The bins of `--bins`; a number where so many quantiles of the records are meant."""
+    """The bins of `--bins`; for `quantiles:10` the number 10."""
     from polyurn.client.bins import Bins
 
     if text is None:
@@ -393,5 +420,5 @@ def component_numbers(text: str) -> tuple[int, ...] | Literal["auto"]:
             f"expected --components as 3, 1:6, 2,4,8 or auto, got {text!r}"
         ) from None
     if not numbers:
-        raise ParameterError(f"expected --components from few to many, got {text!r}")
+        raise ParameterError(f"expected --components in increasing order, got {text!r}")
     return numbers

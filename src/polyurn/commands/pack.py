@@ -31,7 +31,7 @@ def pack_command(
     bins: str | None = BINS,
     cap: int | None = CAP,
     shard_clients: int = option(2**18, "Clients of a shard."),
-    memory: int = option(1024, "Megabytes that sorting may take; the rest of it is on disk."),
+    memory: int = option(1024, "Megabytes of memory for sorting, which uses the disk beyond them."),
     threads: int = also(THREADS, default=2),
     seed: int = also(SEED, Needs("cap")),
     as_json: bool = AS_JSON,
@@ -80,7 +80,7 @@ def pack_command(
 
 
 def _sentences(totals: "Totals") -> list[str]:
-    """What there is to say about the tables."""
+    """Sentences about the tables that were packed."""
     sentences = [
         f"{counted(totals.n_clients, 'client')} with {counted(totals.n_points, 'point')}, "
         f"{totals.min_size:,} to {totals.max_size:,} each"

@@ -8,7 +8,7 @@ import typer
 
 from polyurn.commands.console import print_data, print_json, say
 from polyurn.commands.declare import Needs, Unless, argument, option, provenance_of, refuse_options
-from polyurn.commands.options import AS_JSON, PARTITION_OUTPUT, SEED, TableOptions
+from polyurn.commands.options import AS_JSON, MAP, PARTITION_OUTPUT, SEED, TableOptions, name_map
 from polyurn.errors import ParameterError, ShortfallError, StyleWarning
 from polyurn.wording import counted
 
@@ -22,7 +22,7 @@ _ONCE = ", which gives each point once"
 def partition_command(
     *,
     context: typer.Context,
-    labels: Path = argument("LABELS", "CSV, Parquet or .npz: the proxy data, one row a point."),
+    labels: Path = argument("LABELS", "CSV, Parquet or .npz: the proxy data, one row per point."),
     clients: Path = argument(
         "CLIENTS",
         "CSV or Parquet: (client, category, count), or one row per point; or an MDM file, with "
@@ -39,6 +39,7 @@ def partition_command(
         "Column of LABELS with the category; several, with commas between, are crossed. "
         "Without it, that of the MDM file's own table if LABELS has it, else 'label'.",
     ),
+    renamed: str | None = MAP,
     replace: bool = option(
         True,
         "Whether a point may serve several clients, as in the paper.",
@@ -103,7 +104,7 @@ def _check_clients(
     covers: bool,
     population: Path | None,
 ) -> None:
-    """Refuse options that these clients would leave unheard."""
+    """Refuse options that have no effect with these clients."""
     if clients.suffix == ".json":
         of_tables = ["client", "category", "count", "categories", "drop_empty"]
         refuse_options(context, of_tables, f"with the MDM file {clients}")
@@ -141,7 +142,7 @@ def _read(
         PointFile.read(labels, say),
         asked["label_column"],
         drawn_from or clients,
-        columns.reading(),
+        columns.reading(match=name_map(asked["renamed"])),
         columns.declared(),
         None if population is None else read_model(population),
     )

@@ -12,13 +12,13 @@ from polyurn.commands.options import AS_JSON, SEED
 
 def plan_command(
     *,
-    clients: int = option(..., "How many clients there will be, about."),
+    clients: int = option(..., "Number of clients, roughly."),
     categories: int = option(..., "Number of categories, C."),
     components: int = option(3, "Number of components, K."),
     size: int = option(20, "Points of a client."),
     epsilon: str = option("0.5,1,2,4", "Values of epsilon, with commas."),
-    delta: float | None = option(None, "Delta; clients^-1.1 if it is not given."),
-    like: Path | None = option(None, "MDM file that clients are drawn from; random ones if not."),
+    delta: float | None = option(None, "Delta; default: clients^-1.1."),
+    like: Path | None = option(None, "MDM file to draw clients from; default: random mixtures."),
     runs: int = option(3, "Simulated federations."),
     seed: int = SEED,
     as_json: bool = AS_JSON,

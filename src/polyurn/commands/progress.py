@@ -1,7 +1,7 @@
 """Progress of a fit, a selection, a sweep or a packing: a bar on a terminal, lines when piped.
 
-Each is a context that gives a function to call after every round or run. What came of it is for the
-command to say.
+Each is a context manager that yields a function to call after every round or run. The command itself
+shows the result.
 """
 
 import contextlib
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from polyurn.storage.run_log import FinishedRun
     from polyurn.sweeps.grid import SweepProgress
 
-_PIPED_LINES = 20  # of progress, at the most, where there is no terminal
-N_PRIVATE_ROUNDS = 12  # of a fit with a guarantee, at the most
+_PIPED_LINES = 20  # the most lines of progress without a terminal
+N_PRIVATE_ROUNDS = 12  # the most rounds of a fit with a guarantee
 
 
 # How many clients are in a round, and what for.
@@ -49,9 +49,9 @@ def fit_progress(
     *,
     unseen: str = STARTING,
 ) -> Iterator[Callable[["Round"], None]]:
-    """A function that shows each round as it ends: a bar on a terminal, lines when piped.
+    """A function that shows each round as it ends: a bar on a terminal, a line a stage when piped.
 
-    `unseen` is the text for a round whose parameters are not there, or not here.
+    `unseen` is the text for a round whose parameters are not known yet, or not to this process.
     """
     previous = float("nan")
 
@@ -66,26 +66,17 @@ def fit_progress(
         return f"round {done.number}, log-likelihood {done.log_likelihood:.4f}{step}"
 
     if not console.is_terminal:
-        every = max(1, n_rounds // _PIPED_LINES)
+        show = _by_stage(console)
 
         def on_round(done: "Round") -> None:
             if then is not None:
                 then(done)  # first, so that Ctrl-C never loses a round that was shown
-            text = line(done)
-            if done.number % every == 0:
-                console.out(text, highlight=False)
+            show(math.isnan(done.log_likelihood), line(done))
 
         yield on_round
         return
 
-    bar = Bar(
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TextColumn("{task.description}", markup=False),
-        TimeRemainingColumn(),
-        console=console,
-    )
-    with bar:
+    with _bar(console, MofNCompleteColumn(), _text(), TimeRemainingColumn()) as bar:
         task = bar.add_task("asking the clients", total=n_rounds)
 
         def on_round_bar(done: "Round") -> None:
@@ -99,7 +90,7 @@ def fit_progress(
 def learning_progress(
     console: Console, n_rounds: int, selects: bool, private: bool, kept: list["Round"]
 ) -> contextlib.AbstractContextManager[Callable[..., None]]:
-    """A function that shows each round, whatever is learned; those of one fit are kept in a list."""
+    """A function that shows each round of a fit or a selection; those of a fit go into `kept`, too."""
     if selects and not private:
         return selection_progress(console)
     most = N_PRIVATE_ROUNDS if private else n_rounds
@@ -108,7 +99,7 @@ def learning_progress(
 
 @contextlib.contextmanager
 def selection_progress(console: Console) -> Iterator[Callable[["SelectionRound"], None]]:
-    """A function that shows each round of a selection: all K at once, or a line when piped."""
+    """A function that shows each round of a selection: all K at once, or a line a stage when piped."""
 
     def cells(done: "SelectionRound") -> list[tuple[str, str, str]]:
         return [
@@ -117,11 +108,13 @@ def selection_progress(console: Console) -> Iterator[Callable[["SelectionRound"]
         ]
 
     if not console.is_terminal:
+        show = _by_stage(console)
 
         def on_round(done: "SelectionRound") -> None:
-            values = ", ".join(f"K={k} {value}" for k, value, _ in cells(done))
-            what = values or f"looking where to start, {counted(done.n_clients or 0, 'client')}"
-            console.out(f"round {done.number}: {what}", highlight=False)
+            which = ", ".join(map(str, done.running))
+            climbing = f"climbing: K = {which}" if which else "done"
+            what = climbing if done.values else STARTING[:-1]
+            show(what, f"round {done.number}, {what}, {counted(done.n_clients or 0, 'client')}")
 
         yield on_round
         return
@@ -159,20 +152,13 @@ def sweep_progress(console: Console) -> Iterator[Callable[["SweepProgress"], Non
         yield on_run
         return
 
-    bar = Bar(
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        _TimeLeft(),
-        TextColumn("{task.description}", markup=False),
-        console=console,
-    )
-    with bar:
+    with _bar(console, MofNCompleteColumn(), _TimeLeft(), _text()) as bar:
         task = bar.add_task("training", total=None, ends=None)
 
         def on_run_bar(done: "SweepProgress") -> None:
             left = done.seconds_left
             ends = None if left is None else time.monotonic() + left
-            if done.run is None:  # runs of an earlier start say nothing about the speed of this one
+            if done.run is None:  # the speed of runs that an earlier process finished says nothing
                 bar.reset(task, total=done.n_total, completed=done.n_done, ends=ends)
             else:
                 bar.update(task, completed=done.n_done, description=_line(done.run), ends=ends)
@@ -197,13 +183,7 @@ def packing_progress(console: Console) -> Iterator[Callable[["Packed"], None]]:
         yield on_shard
         return
 
-    bar = Bar(
-        BarColumn(bar_width=24),
-        TextColumn("{task.description}", markup=False),
-        TimeRemainingColumn(),
-        console=console,
-    )
-    with bar:
+    with _bar(console, _text(), TimeRemainingColumn()) as bar:
         task = bar.add_task("reading", total=None)
 
         def on_shard_bar(done: "Packed") -> None:
@@ -228,14 +208,33 @@ def drawing_progress(console: Console, n_clients: int) -> Iterator[Callable[[int
         yield on_file
         return
 
-    bar = Bar(BarColumn(bar_width=24), MofNCompleteColumn(), TimeRemainingColumn(), console=console)
-    with bar:
+    with _bar(console, MofNCompleteColumn(), TimeRemainingColumn()) as bar:
         task = bar.add_task("drawing", total=n_clients)
         yield lambda n_drawn: bar.update(task, completed=n_drawn)
 
 
+def _by_stage(console: Console) -> Callable[[object, str], None]:
+    """A function of a stage and a line, which it shows where the stage is not the last one."""
+    last: list[object] = []
+
+    def show(stage: object, text: str) -> None:
+        if last != [stage]:
+            console.out(text, highlight=False)
+        last[:] = [stage]
+
+    return show
+
+
+def _bar(console: Console, *columns: ProgressColumn) -> Bar:
+    return Bar(BarColumn(bar_width=24), *columns, console=console)
+
+
+def _text() -> TextColumn:
+    return TextColumn("{task.description}", markup=False)
+
+
 class _TimeLeft(ProgressColumn):
-    """Counts down to the end that the last run foretold, however long runs take."""
+    """Counts down to the end that was estimated after the last run."""
 
     def render(self, task: Task) -> Text:
         ends = task.fields["ends"]
@@ -244,7 +243,7 @@ class _TimeLeft(ProgressColumn):
 
 
 def _long(seconds: float) -> str:
-    """A time to wait: hours, minutes and seconds; days where it takes some."""
+    """A remaining time: hours, minutes and seconds; and days, if any."""
     days = seconds / 86_400
     return _clock(seconds) if days < 2 else f"{days:,.0f} days"
 

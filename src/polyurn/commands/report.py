@@ -1,4 +1,4 @@
-"""`polyurn report`: one page about whatever there is.
+"""`polyurn report`: one page about models, styles, comparisons and sweeps.
 
 Parses, calls one library function, writes.
 """
@@ -33,7 +33,7 @@ def report_command(
     ),
     columns: TableOptions,
     output: Path = option(Path("report.html"), "HTML file to write.", "--output", "-o"),
-    title: str = option("What this federation looks like", "What the page is called."),
+    title: str = option("What this federation looks like", "Title of the page."),
     true: str = option("true", "The name of the true clients."),
     metric: str = option("accuracy", "The metric of the sweep to show."),
     proxy: Path | None = option(
@@ -58,7 +58,7 @@ def report_command(
 
     Each file says what it is. With true clients (`true=held-out.csv`) populations are
     shown side by side; clients of the model and IID ones are drawn unless they are given. A style is
-    shown by proxy points along its directions, as pictures where they are some.
+    shown by proxy points along its directions, as pictures if they are pictures.
 
     Example: `polyurn report mdm.json comparison.json runs/ true=held-out.csv -o report.html`
     """
@@ -168,7 +168,7 @@ def _read_tables(
 
 
 def _check_options(context: typer.Context, given: _Given, proxy: Path | None) -> None:
-    """Refuse options about what is not there."""
+    """Refuse options that have no effect with these files."""
     if not given.tables:
         of_tables = ["client", "category", "count", "categories", "drop_empty"]
         # With proxy points, clients with styles are drawn.
@@ -183,7 +183,7 @@ def _check_options(context: typer.Context, given: _Given, proxy: Path | None) ->
 
 
 def _comparison(path: str, *, alone: bool) -> "SavedComparison | None":
-    """What a comparison file holds; one that is not ours is left out, unless there is nothing else."""
+    """Read a comparison file; a damaged one is left out, or an error if the page has nothing else."""
     from polyurn.report.material import SavedComparison
     from polyurn.storage.documents import load_document
 
@@ -205,7 +205,7 @@ def _kind(thing: str) -> str:
     from polyurn.storage.documents import format_of
 
     path = Path(thing)
-    # os.path takes a name that is too long for a file's as none; pathlib stops there.
+    # For a name that is too long, os.path says that there is no file; pathlib raises.
     if os.path.isdir(path):
         return "runs"
     if not os.path.exists(path) and "=" in thing:

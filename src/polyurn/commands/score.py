@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from polyurn.commands.console import print_data, print_json
 from polyurn.commands.declare import argument
-from polyurn.commands.options import AS_JSON, DROP_EMPTY, TABLE, ColumnOptions
+from polyurn.commands.options import AS_JSON, TABLE, JudgedOptions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,8 +20,7 @@ def score_command(
     *,
     mdm: Path = argument("MDM", "File that `fit` wrote."),
     table: Path = TABLE,
-    columns: ColumnOptions,
-    drop_empty: bool = DROP_EMPTY,
+    columns: JudgedOptions,
     as_json: bool = AS_JSON,
 ) -> None:
     """Mean log-likelihood of a table's clients under an MDM.
@@ -32,7 +31,7 @@ def score_command(
     from polyurn.sources.clients import read_all
 
     saved = read_model(mdm)
-    read = read_all(table, columns.reading(drop_empty=drop_empty).like(saved), saved.declared)
+    read = read_all(table, columns.reading().like(saved), saved.declared)
     joint, given_size = _Mean(), _Mean()
     for counts in read.blocks():
         joint.add(saved.model.logpmf(counts))
@@ -51,13 +50,13 @@ def score_command(
 
 
 class _Mean:
-    """A mean over clients who come some at a time, and its standard error (Chan et al., 1979)."""
+    """A mean over clients that come in blocks, and its standard error (Chan et al., 1979)."""
 
     def __init__(self) -> None:
         self._n, self._mean, self._squares = 0, 0.0, 0.0
 
     def add(self, values: "NDArray[np.float64]") -> None:
-        """Take in some clients more."""
+        """Add a block of clients."""
         import numpy as np
 
         n, mean = len(values), float(values.mean())

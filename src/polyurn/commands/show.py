@@ -45,7 +45,7 @@ def show_command(
     else:
         if kind != "polyurn.mdm":
             _refuse_others(file, kind)
-        model = views.read_model(file)  # which says why not
+        model = views.read_model(file)  # raises if it is not a model
         kept = model.provenance.privacy
         privacy = {"statement": model.provenance.privacy_in_words, "guarantee": None}
         if kept is not None and kept.guarantee is not None:
@@ -61,7 +61,7 @@ def _show(
     provenance: Any = None,
     alarm: str | None = None,
 ) -> None:
-    """A document, or a table and what there is to say about how the file came about."""
+    """Show a document; or a table, and where its file came from."""
     if as_json:
         print_json(document)
         return
@@ -76,7 +76,7 @@ def _show(
 
 
 def _refuse_others(path: Path, kind: str | None) -> None:
-    """Say what a file is that cannot be shown here."""
+    """Refuse a file of another kind, and say what it is."""
     from polyurn.storage.partitions import load_partition
 
     what = _OTHERS.get(kind or "")

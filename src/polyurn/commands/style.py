@@ -41,7 +41,7 @@ def style_command(
     context: typer.Context,
     proxy: Path = POINTS,
     clients: Path = argument(
-        "CLIENTS", "CSV, Parquet or .npz: the clients' records, one row a point."
+        "CLIENTS", "CSV, Parquet or .npz: the clients' records, one row per point."
     ),
     measured: SpaceOptions,
     privacy: PrivacyOptions,
@@ -75,7 +75,7 @@ def style_command(
     )  # fmt: skip
     if not budget and records.n_clients < 2:  # with ε, how many there are is private
         raise CountsError(
-            f"{clients}: expected two clients at least, got 1: a style is how they differ"
+            f"{clients}: expected at least two clients, got 1: a style is how they differ"
         )
     n_features, n_directions = points.features.shape[1], measured.directions
     if n_directions is not None and not 1 <= n_directions <= n_features:
@@ -112,7 +112,7 @@ def say_style(saved: "Saved[Style]") -> None:
 
 
 def _check_labels(proxy: Path, points: "Points", names: tuple[str, ...]) -> None:
-    """Name the labels without proxy points, which have no style, and those with one, which show none."""
+    """Refuse labels without proxy points, which have no style; warn about labels with a single point."""
     held = Counter(points.labels.tolist())
     lacking, single = ([name for k, name in enumerate(names) if held[k] == n] for n in (0, 1))
     if lacking:

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 def sweep_command(
     *,
-    config: Path = argument("CONFIG", "TOML file that says what to train on whom."),
+    config: Path = argument("CONFIG", "TOML file: settings, and populations to train on."),
     output: Path = option(
         ..., "Folder that keeps each run; a stopped sweep goes on.", "--output", "-o"
     ),
-    jobs: int | None = option(None, "Runs at a time; one per core by default."),
+    jobs: int | None = option(None, "Number of runs at a time; default: one per core."),
     as_json: bool = AS_JSON,
 ) -> None:
     """Train every setting on every population under every seed, and give the verdict.

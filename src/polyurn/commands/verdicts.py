@@ -1,6 +1,6 @@
 """The verdict of a sweep at the terminal: as a table and in words, or as JSON.
 
-What the verdict is, is `sweeps/verdict.py`.
+`sweeps/verdict.py` computes it.
 """
 
 import math
@@ -22,7 +22,7 @@ from polyurn.sweeps.verdict import Verdict, compare_sweeps
 # population → measure → number, interval
 _Cells: TypeAlias = Mapping[str, Mapping[str, tuple[str, str]]]
 
-# Columns of a terminal: longer names go on in the next line.
+# Width in columns of a terminal: longer names continue on the next line.
 _NAME_WIDTH, _HEAD_WIDTH = 24, 12
 
 
@@ -73,8 +73,8 @@ def print_verdict(verdict: Verdict, *, as_json: bool) -> None:
 def verdict_tables(verdict: Verdict) -> list[Table]:
     """The verdict on each population; differences of a fraction are in points.
 
-    One column per population and one line per measure. Where that is wider than the terminal, one line
-    per population, in as many tables as the measures need.
+    It has one column per population and one line per measure. If that is wider than the terminal, it has
+    one line per population, and as many tables as the measures need.
     """
     digits = 2 if verdict.wording.in_points else 3
     cells = {

@@ -1,6 +1,6 @@
-"""What results look like: a table for a person, a document for JSON, and sentences about what is odd.
+"""How results are shown: tables for a person, documents for JSON, sentences about anything unusual.
 
-Numbers are only shown here; how they came about is not asked.
+Nothing is computed here.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from polyurn.storage.models import Saved, load_saved
 from polyurn.typed.json_form import to_json
 from polyurn.wording import counted
 
-if TYPE_CHECKING:  # showing a file does not wait for the search to be loaded
+if TYPE_CHECKING:  # showing a file need not load the search
     from polyurn.comparison.comparison_results import Comparison
     from polyurn.comparison.style_comparison import StyleRow
     from polyurn.model.style import Style
@@ -28,7 +28,7 @@ _HALF_WIDTH = 1.96  # of a 95 % interval, in standard errors
 def table_of(
     title: str, heads: Iterable[str], rows: Iterable[Sequence[str]], *, left: Iterable[int] = ()
 ) -> Table:
-    """A table whose columns are numbers, to the right, but for those of texts."""
+    """A table; columns of numbers are aligned to the right, those of texts (`left`) to the left."""
     table, texts = Table(title=title), set(left)
     for position, head in enumerate(heads):
         table.add_column(head, justify="left" if position in texts else "right")
@@ -41,7 +41,7 @@ def table_of(
 
 
 def read_model(path: Path) -> Saved[MDM]:
-    """What an MDM file holds; a line for each part that could not be read."""
+    """Read an MDM file; warn about each part that could not be read."""
     saved = load_saved(path)
     for line in saved.provenance.left_out:
         warn(f"left out of {path}: {line}")
@@ -71,7 +71,7 @@ def show_learned(saved: Saved[MDM], *, as_json: bool, is_kept: bool) -> None:
 
 
 def say_learned(saved: Saved[MDM]) -> None:
-    """What there is to say about a mixture that was just learned, besides its parameters."""
+    """Sentences about a mixture that was just learned."""
     provenance = saved.provenance
     for sentence in (
         _fit_sentences(saved) if provenance.fit is not None else _choice_sentences(saved)
@@ -86,7 +86,11 @@ def _fit_sentences(saved: Saved[MDM]) -> list[str]:
     if privacy is not None and privacy.guarantee is not None:
         sentences = [f"stopped {fit.stopped}", saved.provenance.privacy_in_words]
     if "candidates" in saved.provenance.more:
-        sentences.insert(0, counted(saved.model.n_components, "component"))
+        from polyurn.server.fit_settings import largest_won
+
+        n, offered = saved.model.n_components, saved.provenance.more["candidates"]
+        largest = largest_won(n, [one["n_components"] for one in offered])
+        sentences = [counted(n, "component"), *sentences, *([largest] if largest else [])]
     if fit.n_agreeing is not None and saved.model.n_components > 1:
         sentences.append(f"starts that ended at this optimum: {fit.n_agreeing}")
     return sentences + _component_sentences(fit)
@@ -103,7 +107,7 @@ def _choice_sentences(saved: Saved[MDM]) -> list[str]:
         sentences.append(choice.stopped)
     if choice.skipped:
         which = ", ".join(map(str, choice.skipped))
-        sentences.append(f"left out K = {which}: there are not as many clients to fit")
+        sentences.append(f"left out K = {which}: there are fewer clients to fit than components")
     return sentences + _component_sentences(choice.chosen)
 
 
@@ -167,13 +171,13 @@ def selection_table(choice: "Selection") -> Table:
 
     def state(candidate: "Candidate") -> str:
         if candidate.overtaken:
-            return "stopped early"
+            return "early"
         words = ["chosen"] if candidate is choice.chosen else []
         return ", ".join(words + ([] if candidate.converged else ["unfinished"]))
 
     table = table_of(
         f"held-out log-likelihood per client ({counted(choice.n_held_out, 'client')})",
-        ("K", "mean ± 95 %", "behind the best (s.e.)", "rounds", "parameters", ""),
+        ("K", "mean ± 95 %", "behind (s.e.)", "rounds", "parameters", ""),
         [
             (
                 str(c.n_components),
@@ -187,7 +191,7 @@ def selection_table(choice: "Selection") -> Table:
         ],
     )
     if any(c.overtaken for c in choice.candidates):
-        table.caption = "stopped early: a smaller K was already better than this one could become"
+        table.caption = "early: a smaller K was already better than this one could become"
     return table
 
 

@@ -4,7 +4,7 @@ Nothing is measured here.
 """
 
 from dataclasses import dataclass
-from math import isfinite, isinf, isnan
+from math import isfinite, isinf, isnan, sqrt
 from typing import Any, Self
 
 from polyurn.comparison.distances import Floor
@@ -50,6 +50,8 @@ class Likeness:
     heterogeneity : Heterogeneity
     dispersion : Dispersion or None
         Whether true clients vary less than the components allow; for an MDM only.
+    n_expected : float or None
+        How many `n_shared` would be by chance if the model were the truth; for an MDM only.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Likeness:
     n_shared: Count
     heterogeneity: Heterogeneity
     dispersion: Dispersion | None
+    n_expected: float | None = None
 
 
 @dataclass(frozen=True)
@@ -191,7 +194,9 @@ class Comparison:
         return tuple(sentences)
 
     def _has_copies(self, row: Likeness) -> bool:
-        """Whether a population shares more true clients than chance would have it."""
+        """Whether a population shares more clients with those held out than chance would have it."""
+        if row.n_expected is not None:  # a sum of chances, whose variance is no larger
+            return row.n_shared > row.n_expected + 4 * sqrt(row.n_expected) + _UNSEEN
         most_twins = self.n_twins + _UNSEEN
         return row.n_shared > most_twins * max(1.0, row.n_clients / self.n_compared)
 
@@ -263,11 +268,11 @@ def _measures(row: Likeness) -> dict[str, str]:
     """What tables say about a population, in their order."""
     return {
         "clients": f"{row.n_clients:,}",
-        "log-likelihood, log q(c, n) ± 95 %": with_error(row.log_likelihood),
-        "log-likelihood given size ± 95 %": with_error(row.log_likelihood_given_size),
-        "energy distance, ratio [range of 1]": in_range(row),
+        "log-likelihood ± 95 %": with_error(row.log_likelihood),
+        "given size ± 95 %": with_error(row.log_likelihood_given_size),
+        "energy, ratio [range of 1]": in_range(row),
         "sliced Wasserstein, ratio": short(row.sliced_wasserstein_ratio),
-        "two-sample AUC ± 95 % (0.5 is perfect)": with_error(row.auc, 2),
+        "AUC ± 95 % (0.5: perfect)": with_error(row.auc, 2),
         "sizes, ratio": short(row.size_ratio),
         "sizes, points apart": short(row.size_distance),
         "sizes, KS": f"{row.size_ks:.3f}",
@@ -294,9 +299,9 @@ def in_range(row: Likeness) -> str:
 
 def _heterogeneity_measures(summary: Heterogeneity) -> dict[str, str]:
     return {
-        "total variation to the marginal": _with_interval(summary.total_variation),
-        "Jensen-Shannon to the marginal": _with_interval(summary.jensen_shannon),
-        "effective categories per client": _with_interval(summary.effective_categories, 2),
+        "total variation": _with_interval(summary.total_variation),
+        "Jensen-Shannon": _with_interval(summary.jensen_shannon),
+        "effective categories": _with_interval(summary.effective_categories, 2),
         "about Dirichlet(α)": _with_interval(summary.alpha),
     }
 

@@ -220,6 +220,7 @@ def compare(
                 dispersion=_dispersion(
                     population, true, drawn, log_likelihoods[0], n_bootstrap, rng
                 ),
+                n_expected=_n_expected(population, true.counts, len(drawn.counts)),
             )
         )
     return Comparison(
@@ -309,6 +310,14 @@ def _n_shared(true: NDArray[np.int64], drawn: NDArray[np.int64]) -> int:
     """How many true clients have a client with the very same histogram among those drawn."""
     known = {row.tobytes() for row in drawn}
     return sum(row.tobytes() in known for row in true)
+
+
+def _n_expected(population: Compared, true: NDArray[np.int64], n_drawn: int) -> float | None:
+    """`_n_shared` in the mean over draws of an MDM: 1 - (1 - q(c))^n for each true client."""
+    if not isinstance(population, MDM):
+        return None
+    logs = population.logpmf(true)
+    return float(-np.expm1(n_drawn * np.log1p(-np.minimum(np.exp(logs), 1 - 1e-12))).sum())
 
 
 def _n_twins(true: NDArray[np.int64]) -> int:

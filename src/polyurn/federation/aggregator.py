@@ -1,6 +1,6 @@
-"""The server's side of a federation: who is asked, how answers are added, who is not asked again.
+"""The server's side of a federation: which nodes are asked, how answers are added, who is excluded.
 
-It speaks to nodes through an `Exchange` and knows no transport. A node holds one client or many; cohorts
+An `Exchange` carries the messages; no transport is known here. A node holds one client or many; cohorts
 are cohorts of nodes.
 """
 
@@ -31,19 +31,12 @@ from polyurn.federation.messages import N_TAG_BYTES, Ask, Reply, tag_of
 from polyurn.typed.arguments import checked, got
 from polyurn.typed.declared import Above, AtLeast, Between, check_declared
 from polyurn.typed.json_form import Finite
-from polyurn.wire import (
-    Noised,
-    Query,
-    S,
-    decode_statistics,
-    encode_query,
-    node_bounds,
-)
+from polyurn.wire import Noised, Query, S, decode_statistics, encode_query, node_bounds
 from polyurn.wire.query import ROUNDING
 from polyurn.wire.traffic import NOT_THERE, Absence, NodeTraffic, RoundTraffic, Traffic
 from polyurn.wording import counted, listed
 
-# One node could accuse another falsely; two that agree are believed.
+# One node could accuse another falsely, so that two accusations are needed.
 _ENOUGH_ACCUSERS = 2
 _LOOK = 0.5  # seconds between two checks which nodes are connected
 
@@ -58,18 +51,18 @@ class Terms:
     secure : bool
         Whether the server sees sums only (docs/secure-sums.md), or every node's answer.
     min_nodes, min_fraction : int, float
-        A sum is over at least `min_nodes` nodes, and at least this share of the cohort; the cohort is
-        `cohort_size` nodes, or every node that ever connected.
+        A sum is over at least `min_nodes` nodes and at least the share `min_fraction` of the cohort. The
+        cohort has `cohort_size` nodes, or every node that ever connected.
     retries : int
-        How often a sum that failed is begun again, with other nodes where there are any; not if it
-        failed because too many nodes refuse the question, as they would again.
+        How often a failed sum is begun again, with other nodes if there are any. It is not begun again
+        if it failed because too many nodes refuse the question: they would refuse it again.
     timeout : float
         Seconds that a stage waits for replies.
     settling : float
         Seconds that the first round waits for nodes to connect.
     dropout, colluding : float
-        Declared shares of nodes that leave during a secure sum, and that may tell the server all they
-        know; as in `choose_graph`.
+        Declared shares of nodes that leave during a secure sum, and that may collude with the server;
+        as in `choose_graph`.
     """
 
     secure: bool = True
@@ -103,7 +96,7 @@ class Terms:
 class FederatedAggregator:
     """Puts queries to the nodes of a federation and adds their answers.
 
-    How many clients there are is not known: there is no `n_clients`.
+    The number of clients is not known: there is no `n_clients`.
 
     Parameters
     ----------
@@ -111,13 +104,13 @@ class FederatedAggregator:
         Carries the messages.
     terms : Terms
     roster : polyurn.federation.roster.Roster, optional
-        The nodes' public keys; needed for secure sums, in which others take no part.
+        The nodes' public keys, which secure sums need; only these nodes take part in them.
     clients_per_node : int
-        The declared largest number of clients of a node. An answer beyond so many times the bounds of
-        one client is refused, and a node with more clients does not answer.
+        The declared largest number of clients of a node. An answer beyond this number times the bounds
+        of one client is refused, and a node with more clients does not answer.
     expected : int
-        Before the first round, wait until so many nodes are there, for `terms.settling` seconds at most;
-        no more than there are in the roster.
+        Before the first round, wait until this many nodes are connected, at most `terms.settling`
+        seconds; no more nodes than the roster has.
     rng : int or numpy.random.Generator
         Chooses the cohorts.
     on_change : function of (round, nodes that left and why, nodes that joined), optional
@@ -158,17 +151,17 @@ class FederatedAggregator:
 
     @property
     def refused(self) -> dict[int, dict[str, int]]:
-        """For each node whose replies were not used, or were refusals: how often, by reason."""
+        """For each node with replies that were refusals or not used: how often, by reason."""
         return self._tally.refused
 
     @property
     def excluded(self) -> dict[int, str]:
-        """The nodes that are not asked any more, and why."""
+        """The excluded nodes, and why they are excluded."""
         return self._tally.excluded
 
     @property
     def traffic(self) -> Traffic:
-        """All that was sent so far."""
+        """The traffic so far."""
         return self._tally.traffic(
             secure=self._terms.secure, clients_per_node=self._clients_per_node, known=self._known
         )
@@ -185,14 +178,14 @@ class FederatedAggregator:
         Raises
         ------
         NodesError
-            Too few nodes are there, or answer; with the numbers.
+            Too few nodes are connected, or answer; the error has the numbers.
         """
         return self.retried(query, cohort_size, before=lambda: None)
 
     def retried(self, query: Query[S], cohort_size: int | None, *, before: Callable[[], None]) -> S:
-        """`aggregate`, with a function that is called before each attempt; what it raises ends them.
+        """`aggregate`, with a function that is called before each attempt; its error ends the sum.
 
-        A private sum is charged there: an attempt that failed may have revealed something.
+        The function charges a private sum: a failed attempt may have revealed something, too.
         """
         self._settle()
         (choose,) = self.skip()
@@ -200,7 +193,7 @@ class FederatedAggregator:
             return self._round(query, cohort_size, choose, before)
 
     def skip(self) -> list[np.random.Generator]:
-        """Leave a round out: later ones draw what they would have drawn after it."""
+        """Skip a round: later rounds draw the same random numbers as if it had been asked."""
         self._n_begun += 1
         return self._rng.spawn(1)
 
@@ -253,7 +246,7 @@ class FederatedAggregator:
                     total, summed = attempt.secure_sum(self._roster, self._terms)
             except (NodesError, LostRoundError) as error:
                 self._exclude(attempt.suspects(error))
-                # Everybody was asked, and those who would not refuse again are too few.
+                # Everybody was asked, and too few of them would not refuse again.
                 is_over = cohort_size is None and len(set(cohort) - attempt.declined) < needed
                 if is_over or n_attempts > self._terms.retries:
                     times, n_left = counted(n_attempts, "attempt"), getattr(error, "n_nodes", 0)
@@ -270,7 +263,7 @@ class FederatedAggregator:
         raise AssertionError("the last attempt returns or raises")
 
     def _cohort(self, cohort_size: int | None, rng: np.random.Generator) -> tuple[list[int], int]:
-        """Who is asked, and how many of them have to answer."""
+        """The nodes to ask, and how many of them have to answer."""
         if cohort_size is not None and cohort_size < self._terms.min_nodes:
             raise ParameterError(
                 f"expected a cohort of at least min_nodes={self._terms.min_nodes} nodes, got "
@@ -311,11 +304,11 @@ class FederatedAggregator:
 
 
 class Tally:
-    """Counts what was sent so far, and keeps which nodes are excluded; no number of an answer is here.
+    """Counts the traffic and keeps which nodes are excluded; it has no number of an answer.
 
-    A node that does not reply in time is excluded. It comes back when a late reply of it arrives, or
-    when it has left and joins again; the second time it is excluded for good. So is a node that made a
-    secure sum fail.
+    A node that does not reply in time is excluded until a late reply of it arrives, or until it has left
+    and joins again. The second time it is excluded for good, and so is a node that made a secure sum
+    fail.
     """
 
     SILENT, SUSPECT = "it did not reply in time", "its part of a secure sum was false"
@@ -336,17 +329,17 @@ class Tally:
 
     @property
     def excluded(self) -> dict[int, str]:
-        """Who is not asked, and why."""
+        """The excluded nodes, and why."""
         return dict(sorted(self._excluded.items()))
 
     @property
     def refused(self) -> dict[int, dict[str, int]]:
-        """Whose replies were not used: how often, by reason."""
+        """For each node with replies that were not used: how often, by reason."""
         return {node: dict(why) for node, why in sorted(self._refused.items())}
 
     @contextmanager
     def round(self, number: int, *, kind: str, n_numbers: int) -> Iterator[None]:
-        """All that is sent inside belongs to one round, which ends in a sum or an error."""
+        """Everything sent in this context belongs to one round, which ends with a sum or an error."""
         n_attempts, down, up = self.n_attempts, self.bytes_down, self.bytes_up
         self._n_in_sum, self._number, begun = 0, number, time.monotonic()
         self._whys = {}
@@ -368,7 +361,7 @@ class Tally:
                 )
 
     def refuse(self, node: int, why: str) -> None:
-        """A reply is not used."""
+        """Note a reply that is not used."""
         self._refused.setdefault(node, Counter())[why] += 1
         self._whys[node] = why
 
@@ -388,7 +381,7 @@ class Tally:
         return {n: whys[n] for n in sorted(before - there)}, sorted(self._joined - before)
 
     def silent(self, nodes: Collection[int]) -> None:
-        """They did not reply in time."""
+        """Exclude nodes that did not reply in time."""
         self.n_timeouts += bool(nodes)
         for node in nodes:
             self._excluded[node] = self.SILENT
@@ -397,18 +390,18 @@ class Tally:
             self._was_excluded.add(node)
 
     def suspect(self, node: int) -> None:
-        """It made a secure sum fail: excluded for good."""
+        """Exclude a node for good that made a secure sum fail."""
         self.refuse(node, self.SUSPECT)
         self._excluded[node] = self.SUSPECT
         self._for_good.add(node)
 
     def alive(self, node: int) -> None:
-        """A sign of life of somebody who was excluded."""
+        """Ask an excluded node again after a sign of life."""
         if node not in self._for_good:
             self._excluded.pop(node, None)
 
     def traffic(self, *, secure: bool, clients_per_node: int, known: Collection[int]) -> Traffic:
-        """All of it as a value; nodes are called by their numbers."""
+        """The counts as a `Traffic`; nodes are named by their numbers."""
         nodes = sorted({*known, *self._summed, *self._excluded, *self._refused})
         return Traffic(
             secure=secure,
@@ -466,7 +459,7 @@ class Attempt:
         self.declined: set[int] = set()
 
     def suspects(self, error: Exception | None = None) -> set[int]:
-        """Nodes whose messages to others did not keep to the protocol."""
+        """Nodes whose messages to others broke the protocol."""
         accused = {
             node for node, by in self._accusers.items() if len(by - {node}) >= _ENOUGH_ACCUSERS
         }
@@ -532,7 +525,7 @@ class Attempt:
         finally:
             for node, why in round_.refused.items():
                 self._tally.refuse(node, why)
-        # Nobody can see which node it was; a smaller false value is not detected.
+        # It is not known which node it was; a smaller false value is not detected.
         most = query.bounds() * asked.clients_per_node * len(round_.summed)
         if (np.abs(total) > most * (1 + ROUNDING)).any():
             raise LostRoundError(
@@ -541,8 +534,8 @@ class Attempt:
         return total, round_.summed
 
     def _ask(self, stage: str, asks: Mapping[int, Ask]) -> Iterator[tuple[int, bytes]]:
-        """(node, body of its reply), in the order of arrival, for replies to these messages only."""
-        # A tag for each node: nobody who does not know it can reply in the node's name.
+        """(node, body of its reply) in the order of arrival, only for replies to these messages."""
+        # A random tag for each node: only those who know it can reply in the node's name.
         tags = {node: secrets.token_bytes(N_TAG_BYTES) for node in asks}
         messages = {node: ask.encode(tag=tags[node], node=node) for node, ask in asks.items()}
         self._tally.n_asks += 1
@@ -592,7 +585,7 @@ class Attempt:
 def _answer(
     data: bytes, query: Query[Any], bounds: NDArray[np.float64]
 ) -> NDArray[np.float64] | str:
-    """The numbers of a plain answer, or why it is not valid: one of a few reasons, whatever arrives."""
+    """The numbers of a plain answer, or one of a few reasons why it is not valid."""
     try:
         vector: NDArray[np.float64] = decode_statistics(data, query).to_vector()
     except NumbersError:
@@ -605,7 +598,7 @@ def _answer(
 
 
 def _check_neighbourhoods(query: Query[Any], n_neighbours: int) -> None:
-    """Refuse what every node would refuse: more shares of noise than a node has neighbours."""
+    """Refuse a question that every node would refuse: with more shares of noise than it can see."""
     match query:
         case Noised(trust="distributed", n_reporters=n) if n > n_neighbours + 1:
             raise ParameterError(

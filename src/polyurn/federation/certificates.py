@@ -37,8 +37,8 @@ class Certified:
 class NodeKeys:
     """The two long-lived keys of a node, as OpenSSH writes them.
 
-    The SuperLink knows the node by `transport`, ECDSA P-384; the other nodes know it in a secure sum by
-    `signing`, Ed25519, which is verified six times as fast.
+    `transport`, ECDSA P-384, identifies the node to the SuperLink. `signing`, Ed25519, identifies it to
+    other nodes in a secure sum, and is verified six times as fast.
     """
 
     transport: bytes = field(repr=False)
@@ -117,7 +117,7 @@ def _begin(
     now: datetime,
     lasts: timedelta,
 ) -> x509.CertificateBuilder:
-    # RFC 5280 wants both to be identified, and Python refuses certificates without from 3.13 on.
+    # RFC 5280 requires both identifiers, and Python refuses certificates without them from 3.13 on.
     subject_key = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     signers_key = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
     return (

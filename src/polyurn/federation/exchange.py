@@ -11,17 +11,17 @@ class Exchange(Protocol):
     """Carries a message to each of some nodes, and brings back their replies."""
 
     def nodes(self) -> Collection[int]:
-        """Ids of the nodes that could be asked now, as the transport knows them."""
+        """Ids of the nodes that are connected now."""
 
     def ask(
         self, stage: str, messages: Mapping[int, bytes], *, timeout: float
     ) -> Iterable[tuple[int, bytes]]:
         """Send messages to nodes, and yield (node, reply) as soon as each reply arrives.
 
-        It ends when all nodes have replied, or after `timeout` seconds. If the transport knows that one
-        failed, its reply is empty bytes, at once. A late reply to an earlier message is yielded, as a
-        sign of life, only if its node is not asked now. `node` is the one that the transport has
-        authenticated, not the one that the bytes name.
+        It ends when all nodes have replied, or after `timeout` seconds. If the transport knows that a
+        node failed, its reply is empty bytes, at once. A late reply to an earlier message is yielded as
+        a sign of life, but only of a node that is not asked now. `node` is the id that the transport
+        has authenticated, not the one in the bytes.
         """
 
 
@@ -49,7 +49,7 @@ class InProcessExchange:
     def ask(
         self, stage: str, messages: Mapping[int, bytes], *, timeout: float
     ) -> Iterator[tuple[int, bytes]]:
-        """The replies of those who reply; nobody sleeps."""
+        """The replies of the nodes that reply, without waiting for the others."""
         self.asked.append((stage, tuple(messages)))
         waits = False
         for node, message in messages.items():

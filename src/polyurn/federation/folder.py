@@ -42,6 +42,7 @@ FEDERATION = "federation.json"
 TRANSPORT_KEY, SIGNING_KEY = "transport.key", "signing.key"
 # What `init` writes for every owner; few federations have clients enough for narrower parts.
 OWNERS_POLICY = NodePolicy(narrowest_part=0.02)
+FEWEST_NODES = OWNERS_POLICY.fewest  # in a secure sum, unless an owner says otherwise
 
 _POLICY = """\
 # What this node lets a server ask. It is yours: no message from the server changes it.
@@ -97,7 +98,7 @@ job = ""
 
 @dataclass(frozen=True, kw_only=True)
 class NodeEntry:
-    """What everybody knows of a node: its number, from 1 on, its name and its public OpenSSH keys.
+    """The public facts of a node: its number (from 1), its name and its public OpenSSH keys.
 
     `flower_id` is Flower's id of the node, which the server adds when it registers the node.
     """
@@ -113,8 +114,8 @@ class NodeEntry:
 class Federation:
     """What the nodes and the server of a federation have agreed on.
 
-    `features` are the columns of records, in the order of all questions about style; None if they were
-    not declared: then nobody checks that nodes mean the same columns.
+    `features` are the columns of records, in the order of all questions about style. If they were not
+    declared (None), nobody checks that nodes use the same columns.
     """
 
     address: str  # of the SuperLink, for nodes: host:port
@@ -153,7 +154,7 @@ class Federation:
 
     @property
     def declared(self) -> int | tuple[str, ...]:
-        """The categories as tables are read with them."""
+        """The categories in the form that reading a table takes."""
         return self.n_categories if self.categories is None else self.categories
 
     @property
@@ -256,7 +257,7 @@ class NodeFolder:
         return self.path / "flower.id"
 
     def secret(self, name: str) -> bytes:
-        """A private key of the folder."""
+        """Read a private key from the folder."""
         return read_secret(self.path / name)
 
 
@@ -354,7 +355,7 @@ def _as_toml(value: object) -> str:
 
 
 def make_keys(path: str | os.PathLike[str], name: str) -> Path:
-    """Make the keys of a node in a folder of its own, new or empty; the file with the public ones."""
+    """Make a node's keys in a new or empty folder; return the file with the public keys."""
     _check_name(name)
     folder, keys = Path(path), make_node_keys()
     _check_empty(folder)
@@ -371,7 +372,7 @@ def make_keys(path: str | os.PathLike[str], name: str) -> Path:
 
 
 def load_public_keys(path: str | os.PathLike[str], *, number: int) -> NodeEntry:
-    """The public keys that `make_keys` wrote, with the number that the node gets."""
+    """Read the public keys that `make_keys` wrote, for a node with this number."""
     try:
         lines = read_regular(path).decode().splitlines()
         (*transport, name), (*signing, same) = (line.split() for line in lines)
@@ -389,8 +390,8 @@ def load_public_keys(path: str | os.PathLike[str], *, number: int) -> NodeEntry:
 def bucket_key(path: str | os.PathLike[str]) -> bytes:
     """A node's secret key for its clients' buckets (`client/buckets.py`): 32 bytes, drawn once.
 
-    The file is an OpenSSH key like the node's others, and never overwritten. Keep a copy: with another
-    key, clients change their buckets.
+    The file is an OpenSSH key like the node's others and is never overwritten. Keep a copy: another key
+    changes the clients' buckets.
     """
     path = Path(path)
     if not os.path.lexists(path):
@@ -404,7 +405,7 @@ def bucket_key(path: str | os.PathLike[str]) -> bytes:
 
 
 def _draw_bucket_key(path: Path) -> None:
-    """Write a whole file or none; of several processes, the first one wins."""
+    """Write a file whole or not at all; if several processes do, the first one wins."""
     neighbour = path.with_name(f".polyurn-{secrets.token_hex(8)}")
     try:
         write_secret(neighbour, make_secret())
@@ -418,7 +419,7 @@ def _draw_bucket_key(path: Path) -> None:
 
 @contextlib.contextmanager
 def _whole(target: Path) -> Iterator[Path]:
-    """A folder beside the target: renamed to the target if nothing fails, and removed otherwise."""
+    """A temporary folder beside the target: renamed to it if nothing fails, else removed."""
     _check_empty(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -446,7 +447,7 @@ def _check_name(name: str) -> None:
 def _check_empty(folder: Path) -> None:
     try:
         if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
-            raise FileError(f"{folder} is there already: take another folder")
+            raise FileError(f"{folder} exists already: take another folder")
     except OSError as error:
         if isinstance(error, FileError):
             raise

@@ -1,7 +1,7 @@
-"""Who shares masks with whom: a full graph, or a ring of neighbours (Bell et al., 2020), and its odds.
+"""Which nodes share masks: a full graph or a ring of neighbours (Bell et al., 2020), and its failures.
 
-How many neighbours and shares are needed follows from the declared rates of dropouts and of collusion.
-Sends nothing.
+The numbers of neighbours and of shares follow from the declared rates of dropouts and of collusion.
+Nothing is sent here.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from scipy.special import bdtr, gammaln
 
 from polyurn.errors import ParameterError
 
-FULL_UP_TO = 100  # nodes; beyond, a full graph costs each node more than it brings
+FULL_UP_TO = 100  # nodes; with more, the cost of a full graph to each node exceeds its benefit
 MOST_LOST = 1e-4  # of the rounds
 MOST_UNMASKED = 2.0**-40  # of the rounds: 40 bits of statistical security
 
@@ -26,11 +26,11 @@ class Graph:
     n_nodes, n_neighbours : int
         `n_neighbours` is `n_nodes` - 1, or even: half of them on either side of the ring.
     threshold : int
-        How many of the `n_neighbours` + 1 shares of a secret give it back; a majority. A node keeps a
-        share of its own.
+        How many of the `n_neighbours` + 1 shares recover a secret; a majority. A node keeps one share
+        of its own secret.
     quorum : int
-        How many of `n_nodes` have to confirm the survivors; a majority. 2 quorum - n_nodes nodes would
-        have to sign twice before two sets of survivors could be confirmed.
+        How many of `n_nodes` have to confirm the survivors; a majority. To confirm two sets of
+        survivors, 2 quorum - n_nodes nodes would have to sign twice.
     lost : float
         A bound on the probability that a round is lost, at the declared rate of dropouts.
     unmasked : float
@@ -65,7 +65,7 @@ def choose_graph(n_nodes: int, *, dropout: float, colluding: float = 0.2) -> Gra
             f"{n_nodes}, {dropout} and {colluding}: where half of the nodes go, no majority is left"
         )
     sparse = range(2, n_nodes - 1, 2) if n_nodes > FULL_UP_TO else ()
-    # Enough that the colluding nodes cannot sign for two sets of survivors; more would only cost.
+    # Enough that the colluding nodes cannot confirm two sets of survivors; more has no benefit.
     one_set = int((1 + colluding) * n_nodes) // 2 + 1
     quorum = min(one_set, _highest(n_nodes, 1 - dropout, MOST_LOST / 10))
     for n_neighbours in sparse:

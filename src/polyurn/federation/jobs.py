@@ -19,11 +19,11 @@ from polyurn.federation.aggregator import Terms
 from polyurn.model.style_coordinates import StyleSpace
 from polyurn.privacy.ledger import Budget
 from polyurn.storage.documents import read_document
-from polyurn.storage.files import check_regular
-from polyurn.storage.json_log import JsonLog
+from polyurn.storage.files import check_regular, read_regular
+from polyurn.storage.json_log import AppendedFile, JsonLog
 from polyurn.typed.json_form import Count, Finite, to_json
 
-# Who can add noise, by whether sums are secure: a share of it hides nothing in a plain answer.
+# Who can add noise in secure sums, and in plain ones, where a share of noise would hide nothing.
 _ADDERS = {True: ("distributed", "central", "local"), False: ("central", "local")}
 
 
@@ -38,7 +38,7 @@ class Job(Terms):
     epsilon: Finite | None = None  # what the run may spend; None: there is no guarantee
     delta: Finite | None = None
     trust: str | None = None  # who adds the noise: "distributed", "central" or "local"
-    ledger_epsilon: Finite | None = None  # of all runs; None: as the ledger has it, or `epsilon`
+    ledger_epsilon: Finite | None = None  # of all runs; None: that of the ledger, or `epsilon`
 
     def __post_init__(self) -> None:
         self._check_guarantee()
@@ -142,7 +142,7 @@ _KINDS: dict[str, type[MixtureJob] | type[StyleJob]] = {
 
 
 def _is_new_folder(path: Path) -> bool:
-    """Make a folder; False if somebody else was first."""
+    """Make a folder; False if another process was first."""
     try:
         path.mkdir()
     except FileExistsError:
@@ -160,7 +160,7 @@ class JobFolder:
 
     @classmethod
     def make(cls, runs: Path, job: MixtureJob | StyleJob) -> "JobFolder":
-        """The folder of a new run: the next number that is free."""
+        """The folder of a new run, with the next free number."""
         try:
             runs.mkdir(parents=True, exist_ok=True)
             number = 1 + max((int(p.name) for p in runs.iterdir() if p.name.isdecimal()), default=0)
@@ -181,12 +181,14 @@ class JobFolder:
         return read_document(kind, self._log, kind="job", document=head)
 
     def tell(self, event: Mapping[str, Any]) -> None:
-        """Append an event."""
-        with open(self._log, "a", encoding="utf-8") as file:
-            file.write(json.dumps(dict(event)) + "\n")
+        """Append an event, whole or not at all, in the place of one that was cut off."""
+        log = AppendedFile(self._log)
+        with log.turn():
+            whole = read_regular(self._log).rfind(b"\n") + 1
+            log.append_bytes((json.dumps(dict(event)) + "\n").encode(), after=whole)
 
     def fail(self, reason: str) -> None:
-        """The run has ended without a result."""
+        """Note that the run has ended without a result."""
         self.tell({"failed": reason})
 
     @property
@@ -199,12 +201,12 @@ class JobFolder:
 
     def events(self) -> Iterator[dict[str, Any] | None]:
         """The events so far and those to come, without end; None where there is no new one yet."""
-        rest = ""
-        with open(self._log, encoding="utf-8") as file:
+        with open(self._log, "rb") as file:
             file.readline()  # the job
             while True:
-                rest += file.read()
-                *lines, rest = rest.split("\n")
+                at = file.tell()
+                lines = [line for line in file.readlines() if line.endswith(b"\n")]
+                file.seek(at + sum(map(len, lines)))  # half a line may still become another one
                 yield from (json.loads(line) for line in lines)
                 yield None
 

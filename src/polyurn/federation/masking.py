@@ -1,8 +1,8 @@
-"""What secure sums are computed with: keys and masks, Shamir's shares, fixed point, and statements.
+"""The tools of secure sums: keys and masks, Shamir's shares, fixed point, and signed statements.
 
 Every primitive is `cryptography`'s: X25519, HKDF-SHA256, AES-256-CTR, ChaCha20-Poly1305. Shares are
-Shamir's (1979) modulo the prime 2**521 - 1, on Python's whole numbers, whose time depends on their size.
-Which of all this is used when is `participant.py` and `round.py`.
+Shamir's (1979) modulo the prime 2**521 - 1, on Python's integers, whose time depends on their size.
+`participant.py` and `round.py` use them.
 """
 
 import math
@@ -29,7 +29,7 @@ try:
 except ImportError as error:
     raise MissingDependencyError("cryptography", "flower", "a secure sum") from error
 
-CONTEXT = b"polyurn secure sum 1|"  # in every key, digest and signature: none is another protocol's
+CONTEXT = b"polyurn secure sum 1|"  # in every key, digest and signature: no other protocol has it
 N_NONCE_BYTES = 12
 _PROBE = X25519PrivateKey.generate()  # keeps no secret: it tries other nodes' keys
 
@@ -45,7 +45,7 @@ def public_key(private: bytes) -> bytes:
 
 
 def is_public_key(public: bytes) -> bool:
-    """Whether keys can be agreed on with it: a point of low order agrees with everybody on zero."""
+    """Whether it is of use for key agreement: with a point of low order everybody agrees on zero."""
     try:
         _PROBE.exchange(X25519PublicKey.from_public_bytes(public))
     except ValueError:
@@ -69,8 +69,8 @@ class KeyPair:
         """The 32 bytes that this node and the owner of `public` share for one purpose and pair."""
         try:
             secret = self._private.exchange(X25519PublicKey.from_public_bytes(public))
-        except ValueError as error:  # a public key of low order agrees with everybody on zero
-            raise RefusedError("a public key that is none") from error
+        except ValueError as error:  # with a public key of low order everybody agrees on zero
+            raise RefusedError("an invalid public key") from error
         return derived(secret, purpose, self._tag, first, second)
 
 
@@ -89,7 +89,7 @@ def digest(purpose: bytes, *parts: bytes) -> bytes:
 
 
 class Words:
-    """Whole numbers modulo 2**64, of shape (n_numbers,), with masks added and taken away.
+    """Whole numbers modulo 2**64, of shape (n_numbers,), to which masks are added and subtracted.
 
     A mask is the AES-256-CTR key stream of a key that is used for nothing else.
 
@@ -104,7 +104,7 @@ class Words:
     def __init__(self, words: NDArray[np.uint64]) -> None:
         self.values = words.copy()
         self._zeros = bytes(8 * len(words))
-        self._buffer = bytearray(8 * len(words) + 16)  # update_into may ask for a block more
+        self._buffer = bytearray(8 * len(words) + 16)  # update_into may need one more block
 
     def add_mask(self, key: bytes) -> None:
         self.values += self._mask(key)
@@ -125,7 +125,7 @@ def seal(key: bytes, text: bytes, *, about: bytes) -> bytes:
 
 
 def unseal(key: bytes, sealed: bytes, *, about: bytes) -> bytes:
-    """What was sealed; `RefusedError` if it was not sealed with this key, or about something else."""
+    """Open what was sealed; `RefusedError` if the key or `about` is another one."""
     try:
         nonce, rest = sealed[:N_NONCE_BYTES], sealed[N_NONCE_BYTES:]
         return ChaCha20Poly1305(key).decrypt(nonce, rest, about)
@@ -143,7 +143,7 @@ N_SECRET_BYTES = 32
 def split(secret: bytes, *, threshold: int, indices: Iterable[int]) -> list[bytes]:
     """Shares of 32 bytes: the values at `indices`, from 1 on, of a random polynomial.
 
-    `threshold` of them give the secret back; one fewer says nothing about it.
+    `threshold` of them recover the secret; one fewer tells nothing about it.
 
     >>> shares = split(bytes(range(32)), threshold=2, indices=[1, 2, 3])
     >>> combine({1: shares[0], 3: shares[2]}) == bytes(range(32))
@@ -162,9 +162,9 @@ def split(secret: bytes, *, threshold: int, indices: Iterable[int]) -> list[byte
 
 
 def combine(shares: Mapping[int, bytes]) -> bytes:
-    """The secret of {index: share}, of as many shares as the threshold.
+    """The secret of {index: share}, with as many shares as the threshold.
 
-    Shares of several secrets are noticed only by chance: compare the result with a commitment.
+    Mixed shares of several secrets are detected only by chance: compare the result with a commitment.
     """
     weights = _weights_at_zero(tuple(shares))
     values = (int.from_bytes(share, "little") for share in shares.values())
@@ -198,9 +198,9 @@ def _inverses(numbers: Sequence[int]) -> list[int]:
 # -------------------------------------------------------------------------------------- fixed point
 
 
-# A bound that is reached exactly may be passed by rounding, as answers are sums of floats.
+# Answers are sums of floats: rounding may lift a value at its bound just above it.
 ROUNDING = 1e-9
-_SIGNED_BITS = 62  # one bit is the sign's, and one is left for the halves that are rounded up
+_SIGNED_BITS = 62  # one bit is for the sign, and one for halves that are rounded up
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,15 +257,15 @@ class FixedPoint:
 # --------------------------------------------------------------------- what nodes sign and agree on
 
 
-# Both sides compute them from what they know; that they are the same is what a signature shows.
+# Both sides compute them from what they know; a signature shows that they are the same.
 
 
 def checked_matter(matter: bytes) -> bytes:
-    """A digest of what is being summed, or nothing; it stands before all that is signed in a round.
+    """A digest of what is being summed, or nothing; it is a prefix of everything signed in a round.
 
-    Nodes to which the server sent different matters refuse each other's keys.
+    Nodes that got different matters from the server refuse each other's keys.
     """
-    # Of one length, so that no other pair of matter and statement is the same bytes.
+    # All have one length, so that no other pair of matter and statement has the same bytes.
     if len(matter) not in (0, 32):
         raise InputError(f"expected a digest of 32 bytes, got {len(matter)}")
     return matter
@@ -277,15 +277,15 @@ def keys_statement(tag: bytes, node: int, keys: bytes, matter: bytes = b"") -> b
 
 
 def keys_digest(node: int, keys: bytes) -> bytes:
-    """What stands for a node's keys in the cohort of a round; 32 bytes."""
+    """The digest of a node's keys in the cohort of a round; 32 bytes."""
     return digest(b"keys", struct.pack("<Q", node), keys)
 
 
 def cohort_digest(tag: bytes, cohort: Mapping[int, bytes]) -> bytes:
     """All nodes of a round with their keys of this round; 32 bytes.
 
-    It is in every sealed share and under every confirmation, so that nodes to whom the server showed
-    different cohorts hold nothing of each other, and nothing of an earlier round is of use.
+    Every sealed share and every confirmation has it. Nodes to which the server showed different cohorts
+    therefore hold no shares of each other, and those of an earlier round are of no use.
     """
     rows = b"".join(struct.pack("<Q", node) + cohort[node] for node in sorted(cohort))
     return digest(b"cohort", tag, rows)
@@ -300,16 +300,16 @@ def survivors_statement(
 
 
 def share_commitment(tag: bytes, owner: int, holder: int, share: bytes) -> bytes:
-    """What a node says in public about a share that it seals for another; 32 bytes.
+    """A node's public commitment to a share that it seals for another node; 32 bytes.
 
-    A share is a number of 521 random bits, and its digest says nothing about it. Who reveals one that
-    does not fit lies; if all fit and the secret is wrong, its owner dealt them so.
+    A share is a number of 521 random bits, and its digest tells nothing about it. A node that reveals a
+    share which does not fit lies; if all fit and the secret is wrong, its owner dealt false shares.
     """
     return digest(b"share", tag, struct.pack("<QQ", owner, holder), share)
 
 
 def seed_commitment(tag: bytes, node: int, seed: bytes) -> bytes:
-    """What a node advertises about its seed, so that a wrong one is noticed; 32 bytes."""
+    """A node's advertised commitment to its seed, which detects a wrong one; 32 bytes."""
     return derived(seed, b"commitment", tag, node)
 
 
@@ -319,5 +319,5 @@ def seed_mask(tag: bytes, node: int, seed: bytes) -> bytes:
 
 
 def bounds_digest(bounds: NDArray[np.float64]) -> bytes:
-    """What the server and its nodes have to agree on before numbers are scaled; 32 bytes."""
+    """The digest of the bounds, on which server and nodes agree before they scale numbers; 32 bytes."""
     return digest(b"bounds", bounds.astype("<f8", copy=False).tobytes())

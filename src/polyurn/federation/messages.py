@@ -1,9 +1,9 @@
 """Every message of a federation as bytes: what a node is asked, what it replies, and secure sums.
 
-A message declares its fields, and each field how it becomes bytes; one encoder and one strict decoder
-walk them. A header (magic, version, kind, tag, node) stands before the fields; numbers are
-little-endian, ids stand in increasing order, nothing may be missing or left over. Whether a message is
-believed is not decided here.
+A message declares its fields, and each field declares how it becomes bytes; one encoder and one strict
+decoder walk them. A header (magic, version, kind, tag, node) comes before the fields. Numbers are
+little-endian, ids are in increasing order, and nothing may be missing or left over. Signatures are not
+verified here.
 """
 
 import struct
@@ -23,7 +23,7 @@ from polyurn.typed.declared import marks_of
 MAGIC, VERSION = b"PUFM", 1
 STAGES = ("plain", "advertise", "share", "mask", "confirm", "reveal")
 N_TAG_BYTES, N_KEY_BYTES, N_DIGEST_BYTES, N_SHARE_BYTES, N_SEAL_BYTES = 16, 32, 32, 66, 12 + 16
-# For one neighbour: commitments to two shares, and both of them sealed.
+# For one neighbour: commitments to two shares, and both shares sealed.
 N_COMMITTED_BYTES = 2 * N_DIGEST_BYTES
 N_SEALED_BYTES = N_COMMITTED_BYTES + 2 * N_SHARE_BYTES + N_SEAL_BYTES
 _HEADER = struct.Struct("<4sBB16sQ")
@@ -34,7 +34,7 @@ _MOST_SIGNATURE_BYTES = 256  # Ed25519 has 64, ECDSA on P-384 at most 104
 
 
 class _Reader:
-    """Takes bytes apart, front to back; what is missing or left over is refused."""
+    """Reads bytes front to back; missing bytes and bytes left over are refused."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
@@ -75,7 +75,7 @@ def _exactly(n_bytes: int) -> _As:
 
 
 def _by_id(one: _As) -> _As:
-    """A mapping from nodes' ids: all ids first, then what belongs to each."""
+    """A mapping from nodes' ids: all ids first, then their values."""
 
     def write(values: Mapping[int, Any]) -> bytes:
         nodes = sorted(values)
@@ -159,15 +159,15 @@ class Message:
     KIND: ClassVar[int]
 
     def encode(self, *, tag: bytes, node: int) -> bytes:
-        """The message to or from `node`, with 16 bytes by which it is known."""
+        """The message to or from `node`, with a tag of 16 bytes that identifies it."""
         return _HEADER.pack(MAGIC, VERSION, self.KIND, tag, node) + pack(self)
 
     @classmethod
     def decode(cls, data: bytes, *, tag: bytes | None, node: int) -> Self:
         """The message in `data`; `RefusedError` if it is another kind, or of another round or node.
 
-        `tag` is the one that it must have, None takes any; `node` is its sender or receiver, as the
-        transport says.
+        It must have the tag `tag`, unless that is None. `node` is its sender or receiver, as known to
+        the transport.
         """
         magic, version, kind, its_tag, its_node = _header(data)
         if magic != MAGIC:
@@ -185,7 +185,7 @@ class Message:
 
 
 def tag_of(data: bytes) -> bytes:
-    """The 16 bytes by which a message says that it is known."""
+    """The tag of a message: 16 bytes."""
     return bytes(_header(data)[3])
 
 
@@ -235,7 +235,7 @@ _REFUSALS = {int(refusal): refusal for refusal in Refusal}
 def _read_refusal(reader: _Reader) -> Refusal | None:
     code = reader.number(1)
     if code and code not in _REFUSALS:
-        _refuse(f"{code} is no code of a refusal")
+        _refuse(f"{code} is not a code of a refusal")
     return _REFUSALS.get(code)
 
 
@@ -267,10 +267,10 @@ class Ask(Message):
 
     @property
     def digest(self) -> bytes:
-        """What all nodes of a secure sum sign with their keys, so that all answer the same question.
+        """What all nodes of a secure sum sign together with their keys: the question that all answer.
 
-        Without it a server that lies could put another question, to which the answer is 0, to all
-        nodes but one, and the sum would be that one's answer.
+        Without it, a dishonest server could put another question, whose answer is 0, to all nodes but
+        one, and the sum would be that node's answer.
         """
         declared = self.clients_per_node.to_bytes(4, "little")
         return sha256(b"polyurn question" + declared + self.query).digest()
@@ -278,16 +278,16 @@ class Ask(Message):
 
 @dataclass(frozen=True)
 class Reply(Message):
-    """Node to server, with the tag of what is replied to: an answer, or a refusal.
+    """Node to server: an answer or a refusal, with the tag of the message that it replies to.
 
     Attributes
     ----------
     body : bytes
         An answer as `encode_statistics` has it, or a message of a secure sum; empty in a refusal.
     refusal : Refusal, optional
-        No text of an error is sent.
+        The text of an error is never sent.
     suspect : int, optional
-        The node whose message to this one, carried by the server, did not keep to the protocol.
+        The node whose message to this one, carried by the server, broke the protocol.
     """
 
     KIND = 12
@@ -310,7 +310,7 @@ class Invitation(Message):
 
 @dataclass(frozen=True)
 class Advertisement(Message):
-    """Node to server, and on to its neighbours: its public keys of this round, signed."""
+    """Node to server, which forwards it to the neighbours: its signed public keys of this round."""
 
     KIND = 2
     mask_key: Key
@@ -326,7 +326,7 @@ class Advertisement(Message):
 
 @dataclass(frozen=True)
 class Neighbourhood(Message):
-    """Server to node: digests of all that advertised, and the keys of its neighbourhood with its own."""
+    """Server to node: digests of all nodes that advertised; the keys of its neighbourhood and itself."""
 
     KIND = 3
     threshold: Number
@@ -339,7 +339,7 @@ class Neighbourhood(Message):
 
 @dataclass(frozen=True)
 class SealedShares(Message):
-    """Node to server: for each neighbour, shares of both secrets that only it can open, committed to."""
+    """Node to server: for each neighbour sealed shares of both secrets, with commitments to them."""
 
     KIND = 4
     sealed: Sealed
@@ -347,7 +347,7 @@ class SealedShares(Message):
 
 @dataclass(frozen=True)
 class ForwardedShares(Message):
-    """Server to node: what its neighbours sealed for it, and the digest of the bounds."""
+    """Server to node: the shares that its neighbours sealed for it, and the digest of the bounds."""
 
     KIND = 5
     bounds: Digest
@@ -364,7 +364,7 @@ class MaskedVector(Message):
 
 @dataclass(frozen=True)
 class Survivors(Message):
-    """Server to node: everybody whose masked vector arrived."""
+    """Server to node: all nodes whose masked vectors arrived."""
 
     KIND = 7
     nodes: Ids
@@ -372,7 +372,7 @@ class Survivors(Message):
 
 @dataclass(frozen=True)
 class Confirmation(Message):
-    """Node to server: its signature under the survivors that it was shown."""
+    """Node to server: its signature under the survivors that the server named."""
 
     KIND = 8
     signature: Signature

@@ -1,8 +1,7 @@
 """A node: the histograms or records of one or many clients, and its reply to any message of a server.
 
-The owner's side of a federation. It keeps to its own policy, writes down every message before it
-replies, and replies to what it refuses with a code: no text of an error leaves it. How messages travel
-is not known here.
+The owner's side of a federation. It follows its own policy, logs every message before it replies, and
+refuses with a code only: the text of an error never leaves it. No transport is known here.
 """
 
 import contextlib
@@ -48,12 +47,12 @@ if TYPE_CHECKING:
     from polyurn.federation.roster import Roster, Signer
 
 _DAY = timedelta(days=1)
-# A server that begins rounds and ends none does not fill a node's memory.
+# Bounds a node's memory when a server begins rounds and never ends them.
 MOST_OPEN = 4
 
 
 class _DeclinedError(Exception):
-    """A message is not answered; never leaves this module."""
+    """A message that is not answered; this error never leaves the module."""
 
     def __init__(self, refusal: Refusal, suspect: int | None = None) -> None:
         super().__init__(refusal.text)
@@ -62,7 +61,7 @@ class _DeclinedError(Exception):
 
 @dataclass(frozen=True)
 class _OpenRound:
-    """A secure sum that the node takes part in: what is asked, decoded once, and all that is secret."""
+    """A secure sum that the node takes part in: the question, decoded once, and all its secrets."""
 
     ask: Ask
     query: Query[Any]
@@ -92,7 +91,7 @@ class Node:
         The owner's budget for all that is ever asked of these clients with noise; needed where the
         policy has `most_epsilon`. Questions that the budget does not allow are refused.
     signer, roster : Signer, Roster, optional
-        Its long-lived key and everybody's public ones, for secure sums.
+        Its long-lived key and the public keys of all nodes, for secure sums.
     memory : mapping of str to bytes, optional
         The `memory()` of the node's earlier process after its last answer.
     on_failure : function of an exception, optional
@@ -137,7 +136,7 @@ class Node:
         self._saved, self._open = dict(memory or {}), dict[str, _OpenRound]()
 
     def answer(self, stage: str, message: bytes) -> bytes:
-        """The reply to a message. It raises nothing: what goes wrong is in the log, as a code.
+        """The reply to a message. It raises nothing: an error is in the log, as a code.
 
         Parameters
         ----------
@@ -162,7 +161,7 @@ class Node:
                 except _DeclinedError as declined:
                     reply = Reply(declined.refusal, declined.suspect)
                 except Exception as error:
-                    # Whatever it is, a bug or no memory: its text may hold a client's numbers.
+                    # Any error, be it a bug or a lack of memory: its text may hold a client's numbers.
                     self._report(error)
                     reply = Reply(Refusal.FAILED)
                 if reply.refusal is not None:
@@ -178,7 +177,7 @@ class Node:
     def memory(self) -> dict[str, bytes]:
         """State of the open secure sums, by their names, for the next process of this node.
 
-        Secret while a sum lasts and useless afterwards: each of them may be used once.
+        It is secret while a sum lasts and useless afterwards. Each state may be used once.
         """
         opened = {
             name: pack(replace(one.ask, body=one.participant.save()))
@@ -190,7 +189,7 @@ class Node:
         return f"Node({self._node}, {counted(self._rows.n_clients, 'client')})"
 
     def _report(self, error: Exception) -> None:
-        """Report an error to the owner; if that fails, to nobody: the server must not see it."""
+        """Report an error to the owner; if that fails, drop it: the server must not see it."""
         with contextlib.suppress(Exception):
             self._on_failure(error)
 
@@ -204,7 +203,7 @@ class Node:
         return ask
 
     def _answer(self, stage: str, ask: Ask, entry: LogEntry) -> bytes:
-        """What is in the reply; what is asked is put into the entry on the way."""
+        """The body of the reply; the entry of the log gets the question on the way."""
         if stage == "plain":
             query = self._decoded(ask)
             self._agree(ask, query, entry, secure=False)
@@ -221,9 +220,9 @@ class Node:
     def _take_part(self, stage: str, ask: Ask, entry: LogEntry) -> bytes:
         """One stage of a secure sum: the question comes in the first, clients answer in the third.
 
-        Each stage of a round once, whatever the memory says: who answers a message may die after its
-        reply has left and before what it keeps is kept. Asked again, it would sign a second set of
-        survivors, and both secrets of a node could be had.
+        The log allows each stage of a round once, whatever the memory says: a process may die after its
+        reply has left and before its state is saved. Asked again, it would sign a second set of
+        survivors, and the server could get both secrets of a node.
         """
         name = entry.round_name = tag_of(ask.body).hex()
         if self._log.has_answered(stage, name, since=self._clock() - _DAY):
@@ -246,7 +245,7 @@ class Node:
                 self._forget(name)
 
     def _begin(self, name: str, ask: Ask, entry: LogEntry) -> bytes:
-        """The signed keys for a new round about a question, if the owner agrees to it."""
+        """The signed keys for a new round about a question, if the owner allows the question."""
         if name in self._open or name in self._saved:
             raise RefusedError("an invitation to a round that has begun")
         query = self._decoded(ask)
@@ -259,12 +258,12 @@ class Node:
         return body
 
     def _masked(self, taken: _OpenRound, forwarded: bytes, entry: LogEntry) -> bytes:
-        """The clients' numbers behind their masks."""
+        """The masked sum of the clients' numbers."""
         query = taken.query
         self._agree(taken.ask, query, entry, secure=True)
         statistics = self._statistics(taken.ask, query, entry)
         entry.n_numbers = query.n_numbers
-        # Shares of noise protect an exact sum: a node's numbers may not be rounded on the way.
+        # Shares of noise protect an exact sum: a node's numbers must not be rounded on the way.
         return taken.participant.mask(
             forwarded,
             statistics.to_vector(),
@@ -275,9 +274,9 @@ class Node:
     def _participant(self, ask: Ask, query: Query[Any]) -> "Participant":
         """The node in one round, which is about one question.
 
-        The smallest sum that it takes part in is the owner's, or one with enough shares of noise,
-        counted in the node's neighbourhood: on a ring, a server that lies can have the sums of several
-        parts in one round, and the part that a node is in has all survivors of its neighbourhood.
+        The smallest sum that it takes part in is the owner's limit, or one with enough shares of noise,
+        counted in the node's neighbourhood. On a ring, a dishonest server can get the sums of several
+        parts in one round, and the part of a node has all survivors of its neighbourhood.
         """
         from polyurn.federation.participant import Participant
 
@@ -297,7 +296,7 @@ class Node:
         )
 
     def _taken(self, name: str) -> _OpenRound:
-        """The round of this name; one that an earlier process has saved goes on here, and only here."""
+        """The round of this name; one that an earlier process saved is resumed here, and only here."""
         if name in self._saved:
             ask: Ask = unpack(Ask, self._saved.pop(name))
             query = self._decoded(ask)
@@ -309,7 +308,7 @@ class Node:
         return self._open[name]
 
     def _forget(self, name: str) -> None:
-        """Take no further part in a round."""
+        """Leave a round."""
         self._saved.pop(name, None)
         self._open.pop(name, None)
 

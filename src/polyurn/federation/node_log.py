@@ -1,16 +1,17 @@
 """The owner's log of what a node was asked: a text file, one line per message, for people to read.
 
 After a restart, the node counts `NodePolicy.rounds_per_day` from it, and finds which stages of secure
-sums it has answered. Whole lines are appended, and nothing is ever rewritten.
+sums it has answered. Whole lines are appended in the order of their times; nothing is ever rewritten.
 """
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Self
 
+from polyurn.errors import FileError
 from polyurn.federation.messages import Refusal
 from polyurn.storage.json_log import AppendedFile
 
@@ -18,6 +19,8 @@ _TIME = "%Y-%m-%d %H:%M:%S UTC"
 _SENDS_NUMBERS = ("plain", "mask")
 _OF, _LEDGER = " of round ", " | ledger "
 _BLOCK = 2**16  # bytes that are read at a time, from the end
+_DAY = timedelta(days=1)
+_STEP = timedelta(minutes=10)  # by which a clock may be put right: lines are in order but for that
 
 
 @dataclass
@@ -59,7 +62,7 @@ class LogEntry:
 
     @classmethod
     def parse(cls, line: str) -> Self | None:
-        """The entry that `line` wrote; None of a line that was cut off, or is somebody's own note."""
+        """The entry that `line` wrote; None for a line that was cut off, or is a user's own note."""
         try:
             line, _, ledger = line.partition(_LEDGER)
             when, stage, kind, sent, why = line.split(" | ")
@@ -79,34 +82,26 @@ class NodeLogFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._file = AppendedFile(path)
 
-    def turn(self) -> AbstractContextManager[None]:
-        """Keeps other processes waiting until it is left."""
-        return self._file.turn()
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Keeps other processes waiting until it is left; an error without room for a line."""
+        with self._file.turn():
+            end = self._file.path.stat().st_size
+            self._file.append_bytes(b"\n" * 512, after=end, keep=False)  # no line is longer
+            yield
 
     def n_rounds_since(self, when: datetime) -> int:
-        """How many rounds there were; read from the end, up to the first line that is older."""
-        n_rounds = 0
-        for line in self._backwards():
-            entry = LogEntry.parse(line)
-            if entry is not None and entry.when < when:
-                break
-            n_rounds += entry is not None and entry.is_round
-        return n_rounds
+        """How many rounds there were; `when` is a day ago by a clock that was not set back."""
+        self._check_clock(when + _DAY)
+        return sum(entry.is_round for entry in self._since(when))
 
     def has_answered(self, stage: str, round_name: str, *, since: datetime) -> bool:
-        """Whether a line says so; read from the end, up to the first line that is older."""
-        # Lines begin with their time, so that hardly any of them has to be parsed.
-        oldest = LogEntry(since, "", "").line()
-        for line in self._backwards():
-            if line < oldest or round_name in line:
-                entry = LogEntry.parse(line)
-                if entry is None:
-                    continue
-                if entry.when < since:
-                    return False
-                if (entry.stage, entry.round_name, entry.refusal) == (stage, round_name, None):
-                    return True
-        return False
+        """Whether a line says so, or the round began before `since`: then it cannot be known."""
+        for entry in self._since(since, containing=round_name):
+            is_its = (entry.round_name, entry.refusal) == (round_name, None)
+            if is_its and entry.stage in (stage, "advertise"):
+                return entry.stage == stage
+        return stage != "advertise"
 
     @property
     def last_ledger(self) -> str:
@@ -116,11 +111,34 @@ class NodeLogFile:
 
     def append(self, entry: LogEntry) -> None:
         """One more line, on disk when this returns; a line that a crash cut off is ended first."""
+        self._check_clock(entry.when)
         with self._file.opened() as descriptor:
             before = os.fstat(descriptor).st_size
             cut_off = before > 0 and _read(descriptor, 1, before - 1) != b"\n"
         text = ("\n" if cut_off else "") + entry.line() + "\n"
         self._file.append_bytes(text.encode(), after=before)
+
+    def _check_clock(self, now: datetime) -> None:
+        """Refuse a clock that says an earlier time than the last line."""
+        last = next(filter(None, map(LogEntry.parse, self._backwards())), None)
+        if last is not None and now < last.when - _STEP:
+            raise FileError(
+                f"{self._file.path}: expected a clock that says at least {last.when:{_TIME}}, as the "
+                f"last line, got {now.astimezone(UTC):{_TIME}}: set it right; if that line is wrong, "
+                "move the log away, and the rounds of a day begin anew"
+            )
+
+    def _since(self, when: datetime, *, containing: str = "") -> Iterator[LogEntry]:
+        """The entries since then, the last one first, that contain a text."""
+        # Lines begin with their time, so that hardly any of them has to be parsed.
+        oldest = LogEntry(when - _STEP, "", "").line()
+        for line in self._backwards():
+            if line < oldest or containing in line:
+                entry = LogEntry.parse(line)
+                if entry is not None and entry.when < when - _STEP:
+                    return
+                if entry is not None and entry.when >= when:
+                    yield entry
 
     def _backwards(self) -> Iterator[str]:
         with self._file.opened() as descriptor:

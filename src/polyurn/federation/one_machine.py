@@ -1,6 +1,6 @@
 """Nodes as background processes, and a whole federation on this machine: for demos, tests, benchmarks.
 
-Real processes over real TLS. Everything is in one folder, and what was started is ended by its own pid.
+Real processes over real TLS. All files are in one folder, and each process is ended by its own pid.
 """
 
 import socket
@@ -25,8 +25,7 @@ from polyurn.federation.folder import (
 from polyurn.federation.policy import NodePolicy
 from polyurn.storage.table_files import write_histograms
 
-# Seconds. The first time on a machine, answers have to be compiled; after a crash of the node, the
-# SuperLink has to notice it.
+# Seconds: on a new machine answers have to be compiled, and the SuperLink has to notice a node's crash.
 _JOINS_WITHIN = 300.0
 _ENDS_WITHIN = 10.0
 
@@ -41,7 +40,7 @@ class Starting:
     begin: int  # where its part of the log begins
 
     def wait(self) -> int:
-        """Its pid, when it has joined; its last error, raised here, if it ended or took too long."""
+        """Wait until it has joined, and return its pid; raise its error if it ends or takes too long."""
         end = time.monotonic() + _JOINS_WITHIN
         while alive(self.node.pid) != self.process.pid:
             if self.process.poll() is not None or time.monotonic() > end:
@@ -75,7 +74,7 @@ def federation_here(
     policy: NodePolicy = OWNERS_POLICY,
     durable: bool = True,
 ) -> Iterator[FederationFolder]:
-    """A federation of processes on this machine, until the context is left.
+    """A federation of processes on this machine, which the end of the context ends.
 
     `clients` is what each node holds, arrays of shape (n_clients, n_categories); all files go into the
     folder. `policy` is every node's; `durable` is as in `superlink.start`.
@@ -102,7 +101,7 @@ def federation_here(
 def running(
     files: FederationFolder, arguments: Sequence[Sequence[str]], *, durable: bool = True
 ) -> Iterator[None]:
-    """The SuperLink, unless it runs already, and all nodes as processes, until the context is left.
+    """The SuperLink, unless it runs already, and all nodes as processes, until the context ends.
 
     `arguments` are those of each node's `join`: the table, in the node's folder, and options.
     """
@@ -128,7 +127,7 @@ def running(
 
 
 def free_port() -> int:
-    """A port of this machine that nothing listens on now."""
+    """A port of this machine that is free now."""
     with socket.socket() as trial:
         trial.bind(("127.0.0.1", 0))
         return int(trial.getsockname()[1])

@@ -1,6 +1,6 @@
-"""A node from its owner's folder: its table, policy, keys and log, and what answers for them.
+"""A node from its owner's folder: its table, policy, keys and log, and the `Node` made of them.
 
-How messages reach it is `supernode.py`, or Flower's own SuperNode with `client_app.py`.
+`supernode.py` brings its messages, or Flower's own SuperNode with `client_app.py`.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from polyurn.client.record_tables import table_records
 from polyurn.client.records import Records
 from polyurn.counts import check_counts, client_sizes
 from polyurn.errors import CountsError, InputError
-from polyurn.federation.folder import SIGNING_KEY, NodeFolder, bucket_key
+from polyurn.federation.folder import SIGNING_KEY, TRANSPORT_KEY, NodeFolder, bucket_key
 from polyurn.federation.node import Node
 from polyurn.federation.node_log import NodeLogFile
 from polyurn.federation.policy import NodePolicy, read_policy
@@ -41,7 +41,7 @@ def open_node(
     memory: Mapping[str, bytes] | None = None,
     on_failure: Callable[[Exception], None] = lambda _: None,
 ) -> Node:
-    """The node that answers for some clients, if they are what the federation has declared.
+    """The node that answers for some clients, if they fit the declarations of the federation.
 
     With records, questions about style are answered too. `allow_exact` allows sums without noise,
     whatever the policy says; `memory` and `on_failure` are as in `Node`.
@@ -52,25 +52,28 @@ def open_node(
     check_clients(folder, listed)
     signer = SigningKey(folder.secret(SIGNING_KEY))
     entry = folder.federation.nodes[folder.number - 1]
-    if signer.public.split()[:2] != entry.signing.encode().split()[:2]:
-        raise InputError(
-            f"{folder.path / SIGNING_KEY} is not the key of {entry.name} in the roster: take the folder "
-            "of one federation"
-        )
+    transport = SigningKey(folder.secret(TRANSPORT_KEY))  # a key like others, for this comparison
+    keys = {SIGNING_KEY: (signer, entry.signing), TRANSPORT_KEY: (transport, entry.transport)}
+    for name, (held, public) in keys.items():
+        if held.public.split()[:2] != public.encode().split()[:2]:
+            raise InputError(
+                f"{folder.path / name} is not the key of {entry.name} in the roster: take the folder of "
+                "one federation"
+            )
     policy = read_policy(folder.path / POLICY)
     if allow_exact:
         policy = replace(policy, allow_exact=True)
-    key, log = bucket_key(folder.path / BUCKET_KEY), NodeLogFile(folder.path / QUESTIONS)
+    secret, log = bucket_key(folder.path / BUCKET_KEY), NodeLogFile(folder.path / QUESTIONS)
     return Node(
         folder.number,
         clients if isinstance(clients, Records) else clients.counts,
         ids=list(listed.clients),
-        key=key,
+        key=secret,
         policy=policy,
         log=log,
         max_size=folder.federation.max_size,
         clients_per_node=folder.federation.clients_per_node,
-        ledger=_ledger(folder, policy, key, log),
+        ledger=_ledger(folder, policy, secret, log),
         signer=signer,
         roster=folder.federation.roster,
         memory=memory,
@@ -81,7 +84,7 @@ def open_node(
 def records_of(
     folder: NodeFolder, table: Any, features: str, *, client: str | None, category: str | None
 ) -> Records:
-    """The clients of a table with a row for each point; `features` are columns, with commas between."""
+    """The clients of a table with a row for each point; `features` are comma-separated columns."""
     columns = [name.strip() for name in features.split(",")]
     folder.federation.check_features(columns)
     return table_records(
@@ -126,7 +129,7 @@ def ledger_key(key: bytes) -> bytes:
 
 
 def check_clients(folder: NodeFolder, clients: Histograms) -> None:
-    """Refuse clients that are not as the federation has declared them."""
+    """Refuse clients that do not fit the declarations of the federation."""
     declared = folder.federation
     counts = check_counts(clients.counts)
     if clients.shape[1] != declared.n_categories:
@@ -150,10 +153,10 @@ def check_clients(folder: NodeFolder, clients: Histograms) -> None:
 
 
 def warm_up() -> None:
-    """Compile the kernels of all answers, or load them; the first time, it takes half a minute.
+    """Compile or load the kernels of all answers, so that no round waits for that.
 
-    No round should wait for that. A small selection asks every kind of question once; then one client
-    is asked about its style.
+    The first time it takes half a minute. A small selection asks every kind of question once; then one
+    client is asked about its style.
     """
     counts = np.random.default_rng(0).multinomial(9, [0.5, 0.3, 0.2], size=60)
     select(LocalAggregator(counts, rng=0), (1, 2), n_categories=3, max_size=9, max_rounds=6, rng=0)

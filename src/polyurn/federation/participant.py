@@ -1,8 +1,8 @@
 """A node's side of one secure sum: advertise, share, mask, confirm, reveal; each once and in this order.
 
-Every stage takes the server's message and returns the node's. A message that does not keep to the
-protocol raises `RefusedError` and ends the participation: nothing is sent, then or later. How messages
-travel, and what is summed, is not known here.
+Every stage takes the server's message and returns the node's. A message that breaks the protocol raises
+`RefusedError` and ends the participation: nothing is sent, then or later. Neither the transport nor the
+meaning of the numbers is known here.
 """
 
 import os
@@ -45,7 +45,7 @@ from polyurn.federation.roster import Roster, Signer
 
 
 class Stage(IntEnum):
-    """What a participant does next."""
+    """The next step of a participant."""
 
     ADVERTISE = 0
     SHARE = 1
@@ -57,7 +57,7 @@ class Stage(IntEnum):
 
 @dataclass(repr=False)
 class _Memory:
-    """What a node keeps from stage to stage of one round. All of it is secret."""
+    """A node's state between the stages of one round. All of it is secret."""
 
     stage: Byte = 0
     tag: Text = b""
@@ -82,10 +82,10 @@ class Participant:
     signer : Signer
         Its long-lived key.
     roster : Roster
-        Everybody's public keys, as the federation was set up with.
+        The public keys of all nodes, from the set-up of the federation.
     fewest : int
-        It takes part in no sum over fewer than so many of its neighbourhood, itself included; 2 or
-        more. The server and `fewest` - 1 colluding nodes know the last one's numbers.
+        It takes part in no sum over fewer nodes of its neighbourhood than this, itself included; 2 or
+        more. The server and `fewest` - 1 colluding nodes know the last node's numbers.
     majority : float
         It takes part only if thresholds and quorums are larger than this share; at least 0.5. With
         (1 + c) / 2 no share c of colluding nodes can get both secrets of a node from the others.
@@ -125,7 +125,7 @@ class Participant:
 
     @property
     def is_over(self) -> bool:
-        """Whether it takes no further part: the round has ended, or something in it was refused."""
+        """Whether its part is over: the round has ended, or something in it was refused."""
         return self.stage is Stage.OVER
 
     def advertise(self, invitation: bytes) -> bytes:
@@ -167,7 +167,7 @@ class Participant:
     def mask(
         self, forwarded: bytes, values: ArrayLike, *, bounds: ArrayLike, digits: int | None = None
     ) -> bytes:
-        """The node's numbers, scaled by their bounds, behind its own mask and one for each neighbour.
+        """The node's numbers, scaled by their bounds and hidden by its own mask and one per neighbour.
 
         Parameters
         ----------
@@ -176,8 +176,8 @@ class Participant:
         values, bounds : float array of shape (n_numbers,)
             This node's summand, and the largest |value| that it may have.
         digits : int, optional
-            How many binary digits after the point have to be kept of each number; by default as many
-            as there is room for.
+            How many binary digits after the point each number has to keep; by default as many as there
+            is room for.
 
         Raises
         ------
@@ -205,7 +205,7 @@ class Participant:
             return MaskedVector(words.values).encode(tag=m.tag, node=self._node)
 
     def confirm(self, survivors: bytes) -> bytes:
-        """The signature of this node under the survivors that it was shown; it signs no other set."""
+        """Sign the survivors that the server named; the node signs no other set."""
         with self._turn(Stage.CONFIRM):
             m = self._memory
             nodes = Survivors.decode(survivors, tag=m.tag, node=self._node).nodes
@@ -224,10 +224,10 @@ class Participant:
             return Confirmation(signature).encode(tag=m.tag, node=self._node)
 
     def reveal(self, confirmations: bytes) -> bytes:
-        """For each node whose shares are here one of the two: its seed's if it survived, or its key's.
+        """One of the two shares that it holds of each node: of the seed of a survivor, else of the key.
 
-        Which one follows from the survivors that this node signed, and a quorum of the cohort with it;
-        no message can ask for the other.
+        The survivors, which this node and a quorum of the cohort have signed, decide which one. No
+        message can ask for the other.
         """
         with self._turn(Stage.REVEAL):
             m = self._memory
@@ -243,15 +243,15 @@ class Participant:
                 for owner, both in m.shares.items()
             }
             reply = RevealedShares(shares).encode(tag=m.tag, node=self._node)
-            self._memory = _Memory(tag=m.tag)  # nothing is left that could be revealed
+            self._memory = _Memory(tag=m.tag)  # nothing remains that could be revealed
             return reply
 
     def save(self) -> bytes:
-        """All that this node knows of the round, for a later process of the same node; secret."""
+        """The node's state of the round, for a later process of the same node; secret."""
         return pack(self._memory)
 
     def load(self, saved: bytes) -> None:
-        """Go on from what was saved. Each saved state may be used once: forget it afterwards."""
+        """Resume from a saved state, which may be used once: forget it afterwards."""
         try:
             self._memory = unpack(_Memory, saved)
             Stage(self._memory.stage)
@@ -263,13 +263,13 @@ class Participant:
 
     @contextmanager
     def _turn(self, stage: Stage) -> Iterator[None]:
-        """One stage: in its turn, once; any error ends the participation."""
+        """Run one stage, in its turn and once; any error ends the participation."""
         if self.stage is not stage:
             raise RefusedError(
                 f"{stage.name.lower()} out of turn: next is {self.stage.name.lower()}"
             )
         self._memory.stage = Stage.OVER
-        yield  # an error leaves it there
+        yield  # after an error the stage stays "over"
         self._memory.stage = stage + 1
 
     def _check_neighbourhood(self, message: Neighbourhood) -> None:
@@ -304,7 +304,7 @@ class Participant:
         """Keep the shares that neighbours sealed for this node."""
         m = self._memory
         if not set(sealed) <= set(m.keys) - {self._node}:
-            raise RefusedError("shares of a node that is no neighbour")
+            raise RefusedError("shares of a node that is not a neighbour")
         if len(sealed) + 1 < max(m.threshold, self._fewest):
             raise RefusedError(f"{len(sealed) + 1} of the neighbourhood are left: too few")
         pair, about = masking.KeyPair(m.seal_private, m.tag), self._about()

@@ -1,6 +1,6 @@
 """What the owner of a node lets a server ask: a TOML file, which no message can change.
 
-Whether a question has an answer is not known here.
+Whether a node's clients have an answer is not known here.
 """
 
 import math
@@ -24,7 +24,7 @@ from polyurn.typed.json_form import from_json, shown
 from polyurn.wire import Noised, Query
 from polyurn.wire.private_grid import STEP
 
-# 0.3 and 0.1 + 0.2 are the same end of a part; no client is between them.
+# 0.3 and 0.1 + 0.2 count as the same end of a part; no client is between them.
 _ROUNDING = 1e-12
 # The cap of a fit's concentrations, rounding aside.
 _MOST_CONCENTRATED = MAX_CONCENTRATION * (1 + 1e-9)
@@ -184,8 +184,8 @@ class NodePolicy:
     def noise_of(self, query: Noised[Any]) -> float:
         """The noise multiplier that the owner can count on, whatever the server declares.
 
-        In shares, the owner trusts that no more than c = 2 `majority` - 1 of the nodes collude, for the
-        secure sum too: the shares of the others count.
+        With noise in shares, the owner trusts that at most the share c = 2 `majority` - 1 of the nodes
+        colludes, as for the secure sum itself: the shares of the others count.
 
         Examples
         --------
@@ -203,15 +203,15 @@ class NodePolicy:
 
 
 def read_policy(path: str | os.PathLike[str]) -> NodePolicy:
-    """The policy in a TOML file, under the names of `NodePolicy`; what it does not say is as strict.
+    """The policy in a TOML file, with the names of `NodePolicy`, whose defaults fill in the others.
 
-    A name or value that no policy has is an error: a limit that is misspelt would not be one.
+    An unknown name or an invalid value is an error: a misspelt limit would limit nothing.
     """
     try:
         document = tomllib.loads(read_regular(path).decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         text = " ".join(str(error).split())
-        raise FileError(f"{path} is no policy: expected TOML, got {text}") from error
+        raise FileError(f"{path} is not a policy: expected TOML, got {text}") from error
     names = [field.name for field in fields(NodePolicy)]
     for name in document:
         if name not in names:

@@ -1,4 +1,4 @@
-"""Who is who: nodes' long-lived signing keys, and the roster that verifies what they sign.
+"""Nodes' long-lived signing keys, and the roster, which verifies their signatures.
 
 ECDSA on P-384 (what Flower's nodes have) and Ed25519. Files are read elsewhere: keys arrive as bytes.
 """
@@ -24,7 +24,7 @@ PublicKey: TypeAlias = Ed25519PublicKey | ec.EllipticCurvePublicKey
 
 
 class Signer(Protocol):
-    """Whatever signs for a node: a key in memory, or a device that keeps it."""
+    """Signs for a node: a key in memory, or a device that keeps one."""
 
     def sign(self, message: bytes) -> bytes: ...
 
@@ -60,7 +60,7 @@ class SigningKey:
 
     @property
     def public(self) -> bytes:
-        """The public key as OpenSSH writes it: what stands in a roster."""
+        """The public key as OpenSSH writes it, for a roster."""
         encoding, form = serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
         return bytes(self._key.public_key().public_bytes(encoding, form))
 
@@ -114,7 +114,7 @@ def _public_key(text: bytes) -> PublicKey:
 
 
 def _of_our_kinds(load: Callable[[], Any], which: str) -> Any:
-    """A key that was read, if it is one of the two kinds; no byte of it is in the error."""
+    """Parse a key of one of the two kinds; an error has no byte of it."""
     try:
         key = load()
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:

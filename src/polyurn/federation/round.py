@@ -1,7 +1,7 @@
 """The server's side of one secure sum: five messages to nodes, and what they answer, as bytes.
 
-Every stage takes {node: reply} of whoever answered. Who did not, or answered something else than the
-protocol says, has dropped out; `SecureSum.refused` says who and why. Knows no transport, and no clock.
+Every stage takes {node: reply} of the nodes that answered. A node that did not answer, or broke the
+protocol, has dropped out; `SecureSum.refused` has the reasons. No transport or clock is known here.
 """
 
 import secrets
@@ -50,8 +50,8 @@ class SecureSum:
     colluding : float
         The declared share of nodes that may tell the server all they know; see `choose_graph`.
     fewest : int
-        The round is given up if its sum would be over fewer nodes than that. Once numbers have arrived,
-        it is the graph that says how many have to stay.
+        The round is given up if its sum would be over fewer nodes. Once numbers have arrived, the graph
+        decides how many nodes have to stay.
     rng : int or Generator, optional
         Draws the order of the ring. By default fresh entropy; secrets never come from it.
     matter : bytes
@@ -109,15 +109,15 @@ class SecureSum:
         self._next, self._asked = "invite", set(self._nodes)
         self.refused: dict[int, str] = {}
         self.summed: tuple[int, ...] = ()
-        self._false: set[int] = set()  # who revealed shares that are none
+        self._false: set[int] = set()  # nodes that revealed false shares
 
     def invite(self) -> dict[int, bytes]:
-        """The first message to everybody."""
+        """The first message to each node."""
         self._turn("invite")
         return self._messages({node: Invitation() for node in self._nodes}, then="advertised")
 
     def advertised(self, replies: Mapping[int, bytes]) -> dict[int, bytes]:
-        """Takes signed keys; to each node those of its neighbourhood."""
+        """Take signed keys; send each node those of its neighbourhood."""
         self._turn("advertised")
         self._ads = self._accepted(
             Advertisement, replies, self._check_keys, needed=max(2, self._fewest)
@@ -142,7 +142,7 @@ class SecureSum:
         )
 
     def shared(self, replies: Mapping[int, bytes]) -> dict[int, bytes]:
-        """Takes sealed shares; to each node those that are sealed for it."""
+        """Take sealed shares; send each node those that are sealed for it."""
         self._turn("shared")
         needed = max(self.graph.quorum, self._fewest)
         sealed = self._accepted(SealedShares, replies, self._check_recipients, needed=needed)
@@ -160,7 +160,7 @@ class SecureSum:
         )
 
     def masked(self, replies: Mapping[int, bytes]) -> dict[int, bytes]:
-        """Takes masked numbers and adds them; to each node the list of those who sent theirs."""
+        """Take masked numbers and add them; send each node the list of nodes that sent theirs."""
         self._turn("masked")
         needed = max(self.graph.quorum, self._fewest)
         vectors = self._accepted(MaskedVector, replies, self._check_length, needed=needed)
@@ -171,7 +171,7 @@ class SecureSum:
         return self._messages({node: Survivors(self.summed) for node in vectors}, then="confirmed")
 
     def confirmed(self, replies: Mapping[int, bytes]) -> dict[int, bytes]:
-        """Takes signatures under the survivors; to each node a quorum of them."""
+        """Take signatures under the survivors; send each node a quorum of them."""
         self._turn("confirmed")
         cohort = masking.cohort_digest(self._tag, self._cohort)
         statement = masking.survivors_statement(self._tag, cohort, self.summed, self._matter)
@@ -185,9 +185,9 @@ class SecureSum:
         return self._messages(dict.fromkeys(confirmed, message), then="revealed")
 
     def revealed(self, replies: Mapping[int, bytes]) -> NDArray[np.float64]:
-        """Takes shares of secrets, takes away the masks, and returns the sum, of shape (n_numbers,).
+        """Take shares of secrets, subtract the masks, and return the sum, of shape (n_numbers,).
 
-        If a secret cannot be recovered there is no sum, and not a wrong one either.
+        If a secret cannot be recovered, there is no sum: never a wrong one.
         """
         self._turn("revealed")
         shares = self._accepted(
@@ -223,9 +223,9 @@ class SecureSum:
     ) -> bytes:
         """A node's secret from the shares of its neighbours, compared with what it advertised.
 
-        Where it does not fit, each share is compared with its owner's commitment, which its holder
-        agreed to when it opened it: whoever revealed another one is named and not used again. If the
-        secret does not fit then either, its owner has dealt false shares.
+        If it does not fit, each share is compared with its owner's commitment, which its holder accepted
+        when it opened the share. Holders that revealed another share are named and not used again. If
+        the secret still does not fit, its owner has dealt false shares.
         """
         holders = [holder for holder in sorted(held) if holder not in self._false]
         secret = self._combined(owner, holders, held)
@@ -234,9 +234,9 @@ class SecureSum:
         others = [holder for holder in holders if holder != owner]
         for holder in others:
             if not self._is_committed(owner, holder, held[holder]):
-                self.refused[holder] = "it revealed a share that is none"
+                self.refused[holder] = "it revealed a false share"
                 self._false.add(holder)
-        own = [owner] if owner in holders else []  # to which it is not committed: the last resort
+        own = [owner] if owner in holders else []  # without a commitment: the last resort
         true = [holder for holder in others if holder not in self._false] + own
         secret = self._combined(owner, true, held)
         if is_right(owner, secret):
@@ -248,7 +248,7 @@ class SecureSum:
         if len(holders) < threshold:
             raise LostRoundError(
                 f"{len(holders)} shares of node {owner}'s secret, {threshold} are needed",
-                min(self._false, default=None),  # and not its owner, who cannot help it
+                min(self._false, default=None),  # not its owner, which is not to blame
             )
         try:
             return masking.combine(
@@ -275,7 +275,7 @@ class SecureSum:
         if not (
             masking.is_public_key(message.mask_key) and masking.is_public_key(message.seal_key)
         ):
-            raise RefusedError("a public key that is none: it agrees with everybody", node)
+            raise RefusedError("an invalid public key: everybody would agree on zero with it", node)
 
     def _check_recipients(self, node: int, message: SealedShares) -> None:
         if set(message.sealed) != self._near[node]:
@@ -297,7 +297,7 @@ class SecureSum:
         *,
         needed: int,
     ) -> dict[int, M]:
-        """The replies that keep to the protocol, of those who were asked, in order of their ids."""
+        """The valid replies of the nodes that were asked, in the order of their ids."""
         accepted = {}
         for node in sorted(self._asked & set(replies)):
             try:

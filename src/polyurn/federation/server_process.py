@@ -1,8 +1,8 @@
 """The server's process: performs the job that `polyurn federation run` or `style` wrote.
 
-The search is `server/`, asking the nodes is `aggregator.py`. Progress is written into the job's folder,
-because the command that waits for it is another process. A job with a guarantee is charged to the
-federation's ledger, which has all that was ever spent on its clients.
+`server/` searches, `aggregator.py` asks the nodes. The job's folder shows the progress to the command
+that waits, which is another process. A job with a guarantee is charged to the federation's ledger, which
+has everything that was ever spent on its clients.
 """
 
 import math
@@ -33,7 +33,7 @@ from polyurn.typed.json_form import to_json
 from polyurn.wire import Aggregator
 from polyurn.wording import counted
 
-# As in a ledger, whose sum of shares may be a little above its budget in float64.
+# As in a ledger: in float64 a sum of shares may be slightly above its budget.
 _ROUNDING = 1e-9
 
 
@@ -157,7 +157,7 @@ def _entered(
 
 
 def _lost(ledger: PrivacyLedger, answers: Journal, files: FederationFolder) -> list[float]:
-    """The noise of earlier charges of the run that brought no answer: those are charged again."""
+    """The noise of the run's earlier charges without an answer: those are charged again."""
     own = [charge.sigma for charge in ledger.charges if charge.run == answers.name]
     n_kept = len(answers)
     if len(own) < n_kept:
@@ -166,14 +166,14 @@ def _lost(ledger: PrivacyLedger, answers: Journal, files: FederationFolder) -> l
             f"has {counted(n_kept, 'round')}: put the ledger of that run there, or take an "
             "empty folder"
         )
-    return sorted(own, reverse=True)[: len(own) - n_kept]  # at the least, the cheapest
+    return sorted(own, reverse=True)[: len(own) - n_kept]  # at least the cheapest ones
 
 
 def reporters(n_nodes: int, job: Job) -> tuple[int, int]:
-    """How many nodes a sum with shares of noise is over at least, and how many of them may collude.
+    """The fewest nodes of a sum with shares of noise, and how many of them may collude.
 
-    The fewest are those that the job takes a sum over anyway. On a ring, a node counts its neighbourhood
-    only, of which as many stay as a secure sum needs. All that collude may be among those who stay.
+    The fewest nodes are those that the job needs for any sum. On a ring, a node counts only its
+    neighbourhood, of which as many stay as a secure sum needs. All colluding nodes may be among them.
 
     Examples
     --------

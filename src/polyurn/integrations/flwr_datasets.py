@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from polyurn.client.layout import column_text
+from polyurn.counts import Match
 from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.integrations.huggingface import (
     Labels,
@@ -43,6 +44,8 @@ class MDMPartitioner(Partitioner):  # type: ignore[misc,unused-ignore]
     categories : sequence of str, optional
         The names of the population's categories, in its order: of crossed columns, of which the data
         may not show every combination.
+    match : mapping of str to str, or "position", optional
+        What the categories are called in the data, as in `dataset_labels`.
     num_partitions : int, optional
         How many clients to draw. Without it clients are drawn until the data are used up, each point
         once (`polyurn.cover`).
@@ -70,6 +73,7 @@ class MDMPartitioner(Partitioner):  # type: ignore[misc,unused-ignore]
         partition_by: str | Sequence[str] = "label",
         *,
         categories: Sequence[str] | None = None,
+        match: Match | None = None,
         num_partitions: int | None = None,
         replace: bool = True,
         shortfall: Shortfall = "reuse",
@@ -87,7 +91,7 @@ class MDMPartitioner(Partitioner):  # type: ignore[misc,unused-ignore]
             )
         self._population = check_population(population)
         self._partition_by = partition_by
-        self._categories = categories
+        self._categories, self._match = categories, match
         self._n_clients = num_partitions
         self._replace = replace
         self._shortfall = shortfall
@@ -141,7 +145,7 @@ class MDMPartitioner(Partitioner):  # type: ignore[misc,unused-ignore]
             feature, ClassLabel
         )
         declared = n_categories if numbers and self._categories is None else self._categories
-        found = dataset_labels(self.dataset, column, categories=declared)
+        found = dataset_labels(self.dataset, column, categories=declared, match=self._match)
         if len(found.categories) != n_categories:
             raise ParameterError(
                 f"the population has {n_categories} categories, but the column "

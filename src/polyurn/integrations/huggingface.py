@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from polyurn.client.counting import Histograms, category_names
 from polyurn.client.layout import category_columns
 from polyurn.client.tables import category_codes, observed_categories, table_histograms
+from polyurn.counts import Match, category_positions
 from polyurn.errors import CountsError, MissingDependencyError, ParameterError
 from polyurn.partitioning.result import Partition, check_ids
 
@@ -43,6 +44,7 @@ def dataset_labels(
     column: str | Sequence[str] = "label",
     *,
     categories: Sequence[str] | int | None = None,
+    match: Match | None = None,
 ) -> Labels:
     """The category of each row of a dataset.
 
@@ -55,6 +57,8 @@ def dataset_labels(
     categories : int or sequence of str, optional
         C for whole numbers from 0 to C - 1, or the names. Without it they are those of the ClassLabel,
         or those that the column shows: numbers up to the largest, or sorted text.
+    match : mapping of str to str, or "position", optional
+        What categories are called in the column: {its name: category}; or both are in the same order.
 
     Raises
     ------
@@ -73,20 +77,22 @@ def dataset_labels(
     """
     column = category_columns(dataset.column_names, column, option="column")
     if isinstance(column, tuple):
+        if match is not None:
+            raise ParameterError(f"expected one column with match, got {', '.join(column)}")
         return _crossed_labels(dataset, column, categories)
     table = _column(dataset, column)
     feature = dataset.features[column]
     if isinstance(feature, ClassLabel):
-        if categories is not None and categories not in (feature.num_classes, feature.names):
-            raise ParameterError(
-                f"expected the {feature.num_classes} categories of the ClassLabel {column!r}, "
-                "got others; leave them out"
-            )
-        codes = category_codes(table, feature.num_classes, category=column)
-        return Labels(codes, tuple(feature.names))
-    declared = observed_categories(table, category=column) if categories is None else categories
+        declared, shown = feature.num_classes, tuple(feature.names)
+    else:
+        given = categories if match is None else None
+        declared = observed_categories(table, category=column) if given is None else given
+        shown = category_names(declared)
     codes = category_codes(table, declared, category=column)
-    return Labels(codes, category_names(declared))
+    if categories in (None, declared):
+        return Labels(codes, shown)
+    known = category_names(categories)
+    return Labels(category_positions(shown, known, match)[codes], known)
 
 
 def dataset_features(dataset: Dataset, columns: str | Sequence[str]) -> NDArray[Any]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from polyurn.counts import Counts, check_counts, client_sizes
+from polyurn.counts import Counts, Match, check_counts, client_sizes
 from polyurn.errors import ParameterError, PartitionError, ShortfallError, StyleWarning
 from polyurn.memory import check_memory
 from polyurn.model.mdm import MDM
@@ -43,6 +43,7 @@ def partition(
     population: Population | None = None,
     style: Style | None = None,
     features: ArrayLike | None = None,
+    match: Match | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> Partition:
     """Give each client proxy points that have its histogram.
@@ -53,9 +54,10 @@ def partition(
 
     Parameters
     ----------
-    labels : int array of shape (n_points,)
-        The category of each proxy point, 0 to C - 1.
-    clients : Population, or int array or scipy.sparse of shape (n_clients, n_categories)
+    labels : int or str array of shape (n_points,)
+        The category of each proxy point, 0 to C - 1; or its name, where the clients' categories have
+        names, as those of `Histograms` do.
+    clients : Population, Histograms, int array or scipy.sparse of shape (n_clients, n_categories)
         The histograms, or the population (an MDM, say) that they are drawn from.
     n_clients : int, optional
         How many clients are drawn, with a population and only then.
@@ -79,6 +81,9 @@ def partition(
         together are like the proxy data.
     features : array of shape (n_points, ...), optional
         Of the proxy points, as the style's space has them; with a style and only then.
+    match : mapping of str to str, or "position", optional
+        Labels that are called otherwise: {label: category}; or the distinct labels, sorted, are the
+        categories in their order.
     rng : int or numpy.random.Generator
 
     Returns
@@ -112,11 +117,14 @@ def partition(
     source = clients if isinstance(clients, Styled) else population
     style, features = _with_style(source, style, features)
     rng = np.random.default_rng(rng)
+    names = getattr(clients, "categories", None)
+    if names is not None:  # `Histograms`, which have counts
+        clients = getattr(clients, "counts", clients)
     table = _histograms(clients, n_clients, rng)
     if shortfall == "resample" and population is None:
         population = drawn_from(clients)
     _check_settings(shortfall, population, table.shape[1])
-    codes = check_labels(labels, table.shape[1])
+    codes = check_labels(labels, table.shape[1], names, match)
     available = np.bincount(codes, minlength=table.shape[1])
     asked = _column_sums(table)
     redrawn = np.empty(0, np.int64)
@@ -144,6 +152,7 @@ def cover(
     *,
     style: Style | None = None,
     features: ArrayLike | None = None,
+    match: Match | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> Partition:
     """Draw clients until the proxy data are used up, each point once.
@@ -159,7 +168,7 @@ def cover(
         The category of each proxy point, 0 to C - 1.
     population : Population
         An MDM, say; it has as many categories as the labels.
-    style, features : optional
+    style, features, match : optional
         As in `partition`. The last clients find few points to choose from, and differ less.
     rng : int or numpy.random.Generator
 
@@ -184,7 +193,7 @@ def cover(
     style, features = _with_style(population, style, features)
     rng = np.random.default_rng(rng)
     n_categories = check_population(population).n_categories
-    codes = check_labels(labels, n_categories)
+    codes = check_labels(labels, n_categories, getattr(population, "categories", None), match)
     if len(codes) == 0:
         raise PartitionError("expected at least one proxy point, got none")
     available = np.bincount(codes, minlength=n_categories)
@@ -248,12 +257,14 @@ def has_points(labels: ArrayLike, n_categories: int) -> NDArray[np.bool_]:
 def _histograms(clients: object, n_clients: int | None, rng: np.random.Generator) -> Counts:
     """The histograms that clients ask for, drawn if they are given as a population."""
     population = drawn_from(clients)
-    if (population is None) != (n_clients is None):
-        raise ParameterError(
-            "expected n_clients, how many to draw, with a population, and only then"
-        )
-    if population is None or n_clients is None:
+    if population is None:
+        if n_clients is not None:
+            raise ParameterError(
+                "n_clients has no effect with histograms, whose clients are all taken: leave it out"
+            )
         return check_counts(clients)
+    if n_clients is None:
+        raise ParameterError("expected how many clients of the population to draw: n_clients=500")
     return sample_counts(population, n_clients, rng)
 
 

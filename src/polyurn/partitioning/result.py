@@ -12,11 +12,11 @@ from typing import Any, Literal, SupportsIndex, TypeAlias, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polyurn.counts import check_texts
+from polyurn.counts import Match, category_positions, check_texts
 from polyurn.errors import ParameterError, PartitionError
 from polyurn.memory import check_memory
 from polyurn.typed.arguments import checked, expected_as
-from polyurn.typed.arrays import ids_of, numbers
+from polyurn.typed.arrays import ids_of, numbers, plain_array
 from polyurn.wording import counted
 
 Shortfall: TypeAlias = Literal["reuse", "refuse", "resample"]
@@ -394,18 +394,29 @@ def check_ids(clients: Sequence[Any] | NDArray[Any] | None, partition: Partition
     return ids
 
 
-def check_labels(labels: ArrayLike, n_categories: int) -> NDArray[np.int64]:
-    """The same labels as whole numbers from 0 to `n_categories` - 1.
+def check_labels(
+    labels: ArrayLike,
+    n_categories: int,
+    names: Sequence[str] | None = None,
+    match: Match | None = None,
+) -> NDArray[np.int64]:
+    """The same labels as whole numbers from 0 to `n_categories` - 1; texts are names of categories.
 
     Raises
     ------
     PartitionError
         They are not; the first that is not is named.
     """
-    advice = "number the categories first"
-    given = numbers(labels, "labels", error=PartitionError, advice=advice)
+    given = plain_array(labels, "labels", error=PartitionError)
     if given.ndim != 1:
         raise PartitionError(f"expected labels of shape (n_points,), got shape {given.shape}")
+    named = names is not None and given.dtype.kind == "U"
+    if named or (match is not None and given.dtype.kind in "biufU"):
+        shown, which = np.unique(given, return_inverse=True)
+        known = names or [str(j) for j in range(n_categories)]
+        return category_positions(shown.astype(str).tolist(), known, match)[which]
+    advice = "number the categories first, or name those of the clients, or pass match='position'"
+    given = numbers(given, "labels", error=PartitionError, advice=advice)
     # NaN fails the comparison too.
     bad = np.flatnonzero(~((given >= 0) & (given < n_categories)))
     if len(bad) == 0 and given.dtype.kind == "f":

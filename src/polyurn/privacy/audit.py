@@ -1,9 +1,9 @@
-"""An audit: how well a canary client is noticed in many releases, and the ε that follows at the least.
+"""An audit: how well a canary client is detected in many releases, and a lower bound of ε from that.
 
-The attacker knows every client but the canary, and so the exact sums without it; it sees the releases
-and tests, by their likelihood ratio, whether the canary is in them. Too good a test refutes a claim: a
-claim is never proved. Releases are made by the package's own aggregator, not by a copy of it. The
-trade-off curve is taken to be that of a Gaussian; without that assumption the same runs say far less.
+The attacker knows every client but the canary, and so the exact sums without it. It sees the releases
+and tests by their likelihood ratio whether the canary is in them. A test that is too good refutes a
+claim; no test proves one. The package's own aggregator makes the releases, not a copy of it. The
+trade-off curve is assumed to be a Gaussian's; without that assumption the same runs show far less.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,13 +19,13 @@ from polyurn.privacy.noise import Noise, discrete_gaussian
 from polyurn.typed.arguments import checked
 from polyurn.wire import Aggregator, Noised, Query
 
-# Numbers of noise that are drawn at once; a call for each release would take three times as long.
+# Numbers of noise that are drawn at once; one call per release would take three times as long.
 _BLOCK = 2**14
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What an attacker found out.
+    """The result of an attack.
 
     Attributes
     ----------
@@ -33,9 +33,9 @@ class Audit:
         The ε of the releases' noise multipliers, and the least that it can be, at `confidence`.
     delta : float
     n_runs : int
-        With the canary, and as many without it.
+        The number of runs with the canary, and also of runs without it.
     n_false_alarms, n_missed : int
-        Runs without it in which it was seen, and with it in which it was not.
+        Runs without the canary in which it was detected, and runs with it in which it was not.
     confidence : float
     """
 
@@ -118,7 +118,7 @@ def audit(
 
 
 def in_blocks(noise: Noise = discrete_gaussian) -> Noise:
-    """Noise that is drawn in blocks and handed out once: the same draws, sooner.
+    """Noise that is drawn in blocks, each number used once: the same draws in less time.
 
     Examples
     --------

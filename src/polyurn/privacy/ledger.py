@@ -1,8 +1,8 @@
 """A budget of privacy and what was spent of it: every release is charged before it is asked for.
 
-Whatever is asked of the same clients goes on the same ledger: a round that is asked again, another fit,
-another K. A charge is never taken back, whether or not an answer came. The file is
-`storage/ledger_file.py`; what a charge costs is `accounting.py`.
+Everything that is asked of the same clients is charged to one ledger: a round that is asked again,
+another fit, another K. A charge is never taken back, whether or not an answer came.
+`storage/ledger_file.py` has the file, `accounting.py` the cost of a charge.
 """
 
 import math
@@ -24,7 +24,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Budget:
-    """What may be spent: all charges before and after it together."""
+    """What all charges together may spend, those before it and those after it."""
 
     epsilon: Finite
     delta: Finite
@@ -50,8 +50,7 @@ class Charge:
     change_norm : float
         How far a client's vector moves at most if one of its records becomes another.
     run : str
-        What it was a part of: a fit has the same in all its rounds, also after it was stopped and went
-        on.
+        The run that it belongs to: the same for all rounds of a fit, also after a stop.
     """
 
     what: str
@@ -86,7 +85,7 @@ class Entries(Protocol):
     """A list of entries that outlives the process."""
 
     def turn(self) -> AbstractContextManager[object]:
-        """Keeps other processes waiting, from reading to appending."""
+        """Make other processes wait, from reading to appending."""
 
     @property
     def mark(self) -> str:
@@ -96,11 +95,11 @@ class Entries(Protocol):
         """All entries so far, in their order."""
 
     def append(self, entry: Entry) -> None:
-        """Keeps one more, on disk when it returns."""
+        """Append an entry, which is on disk when this returns."""
 
 
 class _InMemory:
-    """Entries for the time being."""
+    """Entries in memory."""
 
     mark = ""
 
@@ -128,8 +127,8 @@ class PrivacyLedger:
         The budget, for one client added or removed. A ledger that has one already is opened with the
         same; `raise_to` is the way to a larger one.
     entries : Entries, optional
-        Where it is kept: `polyurn.storage.ledger_file.LedgerFile`. By default in memory, which forgets
-        what was spent when the process ends.
+        Where entries are kept: `polyurn.storage.ledger_file.LedgerFile`. By default in memory, which is
+        lost when the process ends.
 
     Examples
     --------
@@ -160,12 +159,12 @@ class PrivacyLedger:
 
     @property
     def budget(self) -> Budget:
-        """What may be spent in all."""
+        """The whole budget."""
         return _budget(self._entries.read())
 
     @property
     def charges(self) -> tuple[Charge, ...]:
-        """What was charged so far, in its order."""
+        """All charges so far, in their order."""
         return _charges(self._entries.read())
 
     @property
@@ -225,7 +224,7 @@ class PrivacyLedger:
             self._entries.append(entry)
 
     def raise_to(self, epsilon: float) -> None:
-        """Decide on a larger budget, at the same δ; the decision is kept among the charges."""
+        """Raise the budget, at the same δ; the new budget is an entry among the charges."""
         with self._entries.turn():
             was = _budget(self._entries.read())
             if not epsilon > was.epsilon:

@@ -1,7 +1,7 @@
-"""An aggregator that releases sums with noise only, each of them charged to a ledger first.
+"""An aggregator that releases only sums with noise, each of which is charged to a ledger first.
 
-It wraps another one. Who adds the noise is its trust model. It does not say how much noise: the question
-does. Here is all that a server with a guarantee ever learns about its clients.
+It wraps another aggregator. Its trust model says who adds the noise; the query says how much. A server
+with a guarantee learns nothing else about its clients.
 """
 
 import re
@@ -23,7 +23,7 @@ from polyurn.wire import Aggregator, Noised, Query, S
 class PrivateAggregator:
     """Asks all clients, for sums with noise.
 
-    There is no `n_clients`: whether one client is there is what is kept private.
+    There is no `n_clients`: whether a client takes part is private.
 
     Parameters
     ----------
@@ -33,20 +33,20 @@ class PrivateAggregator:
     ledger : PrivacyLedger
         Charged before every question.
     trust : {"central", "distributed", "local"}
-        Who adds the noise. `central`: this process, to the exact sum, which whoever runs it could see.
-        `distributed`: every node adds its share inside a secure sum, and nobody ever holds a sum
+        Who adds the noise. `central`: this process adds it to the exact sum, which its operator could
+        see. `distributed`: every node adds its share inside a secure sum, and nobody ever has a sum
         without noise; `n_reporters` nodes have to stay to the end, or there is no sum. `local`: every
-        client adds all of it to its own answer, and trusts nobody; noise of n clients is √n times as
-        large.
+        client adds the whole noise to its own answer and trusts nobody; the noise of n clients is √n
+        times as large.
     n_reporters, n_colluding : int
         Distributed: the fewest nodes that a sum is over, and how many of them may tell the server
         their noise or add none; as in `polyurn.wire.Noised`.
     run : str, optional
-        What its charges are known by. A run that was stopped goes on under the same name, so that what
-        it spent before counts as its own; by default a fresh one.
+        The name of its charges. A resumed run has the same name, so that its earlier charges count as
+        its own; by default a new name.
     noise : function of (n_numbers, scale), optional
-        For tests, of central noise; OpenDP's discrete Gaussian by default. Clients and nodes take theirs
-        from nobody.
+        For tests, of central noise; OpenDP's discrete Gaussian by default. Clients and nodes always draw
+        their own noise.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class PrivateAggregator:
 
     @property
     def ledger(self) -> PrivacyLedger:
-        """What was spent, and may be."""
+        """The ledger, with the budget and what was spent."""
         return self._ledger
 
     @property
@@ -92,13 +92,13 @@ class PrivateAggregator:
         query : Noised
             `Noised(query, sigma)`: what is asked, and its noise multiplier.
         cohort_size : None
-            Everybody is asked. A cohort of a fixed size would have another client in the place of one
-            that is removed, and change by two vectors.
+            All clients are asked. In a cohort of fixed size another client would replace a removed one,
+            and the sum would change by two vectors.
 
         Raises
         ------
         BudgetError
-            The ledger does not have so much left; nobody was asked.
+            The rest of the budget is too small; nobody was asked.
         """
         if not isinstance(query, Noised):
             raise ParameterError(
@@ -118,7 +118,7 @@ class PrivateAggregator:
         return cast(S, self._asked(asked, query))
 
     def guarantee(self) -> Guarantee:
-        """What the releases of this run guarantee, and all on the ledger together, at its δ.
+        """The guarantee of this run's releases, and of all releases on the ledger, at its δ.
 
         A release that was charged counts, whether or not its answer came.
         """
@@ -136,7 +136,7 @@ class PrivateAggregator:
         return f"PrivateAggregator({self._trust}, {self._ledger!r})"  # not how many clients
 
     def _asked(self, asked: Query[S], release: Noised[S]) -> S:
-        """The answer, charged before it is asked for, each time it is."""
+        """The answer; every attempt is charged before it is asked."""
 
         def charge() -> None:
             self._ledger.charge(
@@ -193,7 +193,7 @@ def _skip(aggregator: Aggregator) -> None:
 
 
 def _in_words(query: object) -> str:
-    """What a question is called in a ledger: "survey", "style", "size membership"."""
+    """The name of a query in a ledger: "survey", "style", "size membership"."""
     words = re.findall("[A-Z][a-z]*", type(query).__name__)
     return " ".join(word.lower() for word in words if word != "Bounded")  # all of them are
 
@@ -204,7 +204,7 @@ def as_private(
 ) -> Any:  # fmt: skip
     """The aggregator itself if it is private, or a replay of one that is; else a private one around it.
 
-    Without a ledger it has one of its own, with this budget, which forgets what was spent before.
+    Without a ledger it gets a new one with this budget, which has nothing that was spent before.
     """
     if hasattr(aggregator, "guarantee"):
         return aggregator

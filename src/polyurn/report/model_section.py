@@ -33,7 +33,6 @@ from polyurn.report.charts import (
 from polyurn.report.material import Material
 from polyurn.report.parts import Column, Figure, Panel, Section, Table, across, pivoted
 from polyurn.server.fit_results import HALF_WIDTH, Selection, StartPath
-from polyurn.server.fit_settings import few_held_out
 from polyurn.wording import counted
 
 # More lines than colours that an eye tells apart, and more columns than fit on a page.
@@ -79,7 +78,6 @@ def choice_section(material: Material) -> Section | None:
         stopped = _sentence(found.stopped)
         figure = _paths(rows, of="", stopped=stopped)
         return Section("rounds", "The rounds", f"{asked} {stopped}", (figure,)) if rows else None
-    few = few_held_out(found.n_held_out)
     paths = _paths(rows, of=f" of K = {found.n_components}", stopped=_sentence(found.stopped))
     return Section(
         name="choice",
@@ -87,7 +85,7 @@ def choice_section(material: Material) -> Section | None:
         lead=(
             f"{asked} {counted(found.n_held_out, 'held-out client')} judged every number of "
             f"components; {found.n_components} is the smallest that is not clearly worse than the "
-            f"best.{f' But {few}.' if few else ''}"
+            f"best.{f' But {found.caution}.' if found.caution else ''}"
         ),
         figures=(_candidates(candidate_rows(found)), *([paths] if rows else [])),
     )
@@ -181,15 +179,17 @@ def profile_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
 
 def _profiles(mdm: MDM, rows: Rows) -> Figure:
     components, categories = names_of(rows, "component"), names_of(rows, "category")
-    # Short names of few categories stand upright; others would run into each other.
-    upright = len(categories) <= 20 and max(map(len, categories)) <= 2
+    # Each category has its name: short ones upright, others on a slant, and many one below the other.
+    upright, many = len(categories) <= 20 and max(map(len, categories)) <= 2, len(categories) > 20
+    over, down = ("component", "category") if many else ("category", "component")
+    axis = alt.Axis(labelAngle=0 if upright or many else -45, labelOverlap=many)
     drawn = chart().mark_rect(color=ACCENT).encode(
-        x=alt.X("category:O", sort=None, title=None, axis=alt.Axis(labelAngle=0 if upright else -45)),
-        y=listed("component"),
+        x=alt.X(f"{over}:O", sort=None, title=over if many else None, axis=axis),
+        y=listed(down, labelOverlap=False),
         opacity=alt.Opacity("share:Q", scale=alt.Scale(range=[0.04, 1], zero=True), legend=None),
         tooltip=tooltip("component", "category", ("share", ".1%")),
     )  # fmt: skip
-    height = steps(rows, "component", 26 if len(components) <= 8 else 20)
+    height = steps(rows, down, 15 if many else 26 if len(components) <= 8 else 20)
     some = mdm.n_categories > MOST_CATEGORIES
     return Figure(
         name="profiles",

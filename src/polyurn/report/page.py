@@ -20,10 +20,9 @@ from polyurn.report.material import Model, SavedComparison, gather
 from polyurn.report.model_section import choice_section, components_section
 from polyurn.report.parts import Figure, Section
 from polyurn.report.population_section import populations_section
-from polyurn.report.provenance_section import provenance_section
+from polyurn.report.provenance_section import provenance_section, traffic_section
 from polyurn.report.style_section import style_section
 from polyurn.report.sweep_section import sweep_section
-from polyurn.report.traffic_section import traffic_section
 from polyurn.storage.models import Saved
 from polyurn.storage.run_log import FinishedRun
 from polyurn.typed.arguments import checked

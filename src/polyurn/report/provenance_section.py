@@ -1,14 +1,38 @@
-"""Where everything on a page came from: versions, seeds, commands, data, and the traffic on the wire.
+"""How a result came about: the traffic of its federation; versions, seeds, commands and data.
 
-Facts from the files, in words; nothing is measured here.
+Facts from the files, in words and one chart; nothing is measured here.
 """
 
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+import altair as alt
+
+from polyurn.report.charts import LINE, SHORT, Rows, Spec, chart, keyed, names_of, spec_of, tooltip
 from polyurn.report.material import Material
-from polyurn.report.parts import Section
+from polyurn.report.parts import Column, Figure, Panel, Section, Table
 from polyurn.server.fit_results import Fit, Selection
 from polyurn.storage.provenance import DataProvenance, Provenance
-from polyurn.wire.traffic import Traffic
-from polyurn.wording import counted
+from polyurn.wire.traffic import NodeTraffic, Traffic
+from polyurn.wording import counted, in_bytes, in_time, span
+
+# As many as there are shapes that an eye tells apart; further kinds of question are drawn as one.
+MOST_KINDS = 6
+# In a larger federation only nodes that were excluded, refused or absent have one, at most so many: the
+# table fits on a screen with the row of all the others.
+MOST_NODES, MOST_ODD = 24, 10
+OTHER = "other"
+# What the kinds of question ask, for readers who know the page and not the code.
+_MEANINGS = {
+    "survey": "how clients vary",
+    "initialise": "moments of clients that joined a component at random",
+    "group": "moments of groups of similar clients",
+    "update": "the sums of one EM step",
+    "expect": "the sums of an EM step under the parameters of each start",
+    "score": "likelihoods only",
+    "contrast": "how alike a client’s own points are",
+}
 
 
 def provenance_section(material: Material) -> Section:
@@ -77,10 +101,7 @@ def _wire_facts(found: Fit | Selection, traffic: Traffic | None) -> list[tuple[s
         else f"{traffic.line}; the section of that name has the rest"
     )
     facts = [
-        (
-            "Privacy: traffic on the wire",
-            what,
-        ),
+        ("Privacy: traffic on the wire", what),
         (
             "Privacy: numbers per client",
             f"at most {max(sent):,} in a round, {sum(sent):,} in all rounds together",
@@ -119,3 +140,266 @@ def _clients_fact(material: Material) -> str:
         for name, table in material.clients.items()
     ]
     return "; ".join(parts)
+
+
+# ------------------------------------------------------------------------ traffic
+
+
+def traffic_section(material: Material) -> Section | None:
+    """The traffic of a federation, if the model's file kept it."""
+    traffic = material.provenance.traffic
+    if traffic is None:
+        return None
+    rows = round_rows(traffic)
+    return Section(
+        name="traffic",
+        title="Traffic on the wire",
+        lead=_lead(traffic),
+        figures=(_bytes(rows),) if rows else (),
+        tables=(_nodes(traffic),) if rows else (),
+        facts=_facts(traffic),
+    )
+
+
+def _lead(traffic: Traffic) -> str:
+    saw = "sums over nodes, and no node’s answer" if traffic.secure else "every node’s answer"
+    return (
+        f"The clients’ data stayed at the {counted(traffic.n_nodes, 'node')} of a federation. In "
+        f"{counted(traffic.n_rounds, 'round')} the server asked the nodes and saw {saw}."
+    )
+
+
+def _facts(traffic: Traffic) -> tuple[tuple[str, str], ...]:
+    return (
+        ("What the server saw", f"{what_the_server_saw(traffic)}."),
+        ("What a node sent at most", _sent(traffic)),
+        (
+            "What that does not promise",
+            "differential privacy: sums are no guarantee of it. Adding numbers up is not adding noise; "
+            "whoever knows the others’ numbers, or two sums that differ by one node, can work out that "
+            "node’s.",
+        ),
+        ("Rounds", _rounds(traffic)),
+        ("Nodes that were not in every sum", f"{'; '.join(traffic.absences) or 'none'}."),
+        ("Bytes", _volume(traffic)),
+    )
+
+
+def _sent(traffic: Traffic) -> str:
+    most = max((one.n_numbers for one in traffic.rounds), default=0)
+    per_node = counted(traffic.clients_per_node, "client")
+    return (
+        f"{counted(most, 'number')} in one answer, {traffic.n_numbers:,} in all of them together; each "
+        f"is a sum over the node’s clients, {per_node} at most. No record of a client, no id."
+    )
+
+
+def _rounds(traffic: Traffic) -> str:
+    text = f"{counted(traffic.n_rounds, 'sum')} in {counted(traffic.n_attempts, 'attempt')}"
+    if traffic.sums:
+        text += f", over {span([one.n_nodes for one in traffic.sums])} nodes each"
+    text += f"; {counted(traffic.n_asks, 'exchange')} of messages, {_timeouts(traffic.n_timeouts)}"
+    text += f"; {in_time(traffic.seconds)} in all."
+    if traffic.n_earlier:
+        rounds = counted(traffic.n_earlier, "round was", "rounds were")
+        text += f" {rounds} before the run was resumed, and what was sent then is not known here."
+    return text
+
+
+def _timeouts(n: int) -> str:
+    ended = counted(n, "of them ended", "of them ended") if n else "none of which ended"
+    return f"{ended} at its timeout because some node did not reply"
+
+
+def _volume(traffic: Traffic) -> str:
+    up, down = traffic.bytes_up, traffic.bytes_down
+    text = f"{in_bytes(up)} from nodes and {in_bytes(down)} to them"
+    n_heard = sum(node.n_summed > 0 for node in traffic.nodes)
+    if n_heard:
+        each = f"{in_bytes(round(up / n_heard))} and {in_bytes(round(down / n_heard))}"
+        text += f"; for each of the {counted(n_heard, 'node')} in some sum {each}, on average"
+    return f"{text}. What the transport adds (TLS, acknowledgements) is not counted."
+
+
+# ------------------------------------------------------------------------ rounds
+
+
+def round_rows(traffic: Traffic) -> Rows:
+    """One row per round: what was asked, and what was sent; `asked` is the kind without its numbers."""
+    asked = [_asked(one.kind) for one in traffic.rounds]
+    names = [*dict.fromkeys(asked)]
+    if len(names) > MOST_KINDS:
+        asked = [name if name in names[: MOST_KINDS - 1] else OTHER for name in asked]
+    return [
+        {
+            "round": one.number,
+            "kind": one.kind,
+            "asked": name,
+            "n_numbers": one.n_numbers,
+            "n_nodes": one.n_nodes,
+            "n_attempts": one.n_attempts,
+            "down": one.bytes_down,
+            "up": one.bytes_up,
+            "seconds": one.seconds,
+        }
+        for name, one in zip(asked, traffic.rounds, strict=True)
+    ]
+
+
+def _asked(kind: str) -> str:
+    """The kinds inside a question, without how many there are of each.
+
+    Examples
+    --------
+    >>> _asked("batch of 42 expect, 1 score"), _asked("part of 97 group"), _asked("survey")
+    ('expect, score', 'group', 'survey')
+    """
+    return re.sub(r"^(?:batch|part) of |\b\d+ ", "", kind)
+
+
+def _bytes(rows: Rows) -> Figure:
+    return Figure(
+        name="traffic-bytes",
+        title="Bytes of each round",
+        says=f"Of all nodes together, by what was asked. {_meanings(rows)}".strip(),
+        panels=(
+            Panel(_bytes_chart(rows, "up", "bytes from all nodes"), "from nodes"),
+            Panel(_bytes_chart(rows, "down", "bytes to all nodes"), "to nodes"),
+        ),
+        table=Table.of(
+            "Traffic of each round",
+            rows,
+            [
+                Column("round"),
+                Column("kind", "asked"),
+                Column("n_numbers", "numbers per answer", ","),
+                Column(
+                    "n_nodes",
+                    "nodes in the sum",
+                    lambda r: f"{r['n_nodes']:,}" if r["n_nodes"] else "no sum",
+                ),
+                Column("n_attempts", "attempts"),
+                Column("up", "from nodes", lambda r: in_bytes(r["up"])),
+                Column("down", "to nodes", lambda r: in_bytes(r["down"])),
+                Column("seconds", "time", lambda r: in_time(r["seconds"])),
+            ],
+        ),
+        wide=True,
+    )
+
+
+def _bytes_chart(rows: Rows, way: str, title: str) -> Spec:
+    base = chart().encode(
+        x=alt.X(
+            "round:Q",
+            scale=alt.Scale(zero=False, nice=False, padding=10),
+            axis=alt.Axis(tickMinStep=1, format="d", grid=False),
+        ),
+        y=alt.Y(f"{way}:Q", title=title, axis=alt.Axis(format=SHORT)),
+    )
+    stems = base.mark_rule(color=LINE, strokeWidth=2).encode(y2=alt.datum(0))
+    heads = base.mark_point().encode(
+        **keyed("asked", names_of(rows, "asked"), title="asked", columns=3),
+        tooltip=tooltip(
+            ("round", "d"),
+            ("kind", "", "asked"),
+            ("up", ",", "bytes from nodes"),
+            ("down", ",", "bytes to nodes"),
+            ("n_numbers", ",", "numbers per answer"),
+            ("n_nodes", ",", "nodes in the sum"),
+        ),
+    )
+    return spec_of(stems + heads, rows, height=240)
+
+
+def _meanings(rows: Rows) -> str:
+    """What the kinds of question that are drawn stand for."""
+    there = dict.fromkeys(name for row in rows for name in row["asked"].split(", "))
+    meanings = [f"“{name}”: {_MEANINGS[name]}" for name in there if name in _MEANINGS]
+    text = "; ".join(meanings)
+    return f"{text}." if text else ""
+
+
+# ------------------------------------------------------------------------ nodes
+
+
+@dataclass(frozen=True)
+class ShownNodes:
+    """The nodes that have a row of their own, and the others.
+
+    `alike` were neither excluded nor ever refused or absent; `more` were, and are too many to show.
+    """
+
+    own: tuple[NodeTraffic, ...]
+    alike: tuple[NodeTraffic, ...]
+    more: tuple[NodeTraffic, ...]
+
+
+def shown_nodes(traffic: Traffic) -> ShownNodes:
+    """All nodes of a small federation; of a large one those that were excluded, refused or absent.
+
+    Excluded ones come first, then those whose replies were not used most often.
+    """
+    if len(traffic.nodes) <= MOST_NODES:
+        return ShownNodes(traffic.nodes, (), ())
+    odd = [node for node in traffic.nodes if node.excluded or node.refused or node.absent]
+    odd.sort(key=lambda node: (node.excluded is None, -node.n_refused))
+    own = {node.node for node in odd}
+    alike = tuple(node for node in traffic.nodes if node.node not in own)
+    return ShownNodes(tuple(odd[:MOST_ODD]), alike, tuple(odd[MOST_ODD:]))
+
+
+def _nodes(traffic: Traffic) -> Table:
+    nodes = shown_nodes(traffic)
+    rows = [_node_cells(node) for node in nodes.own]
+    if nodes.more:
+        rows.append(_together(f"{len(nodes.more):,} more of these", nodes.more))
+    if nodes.alike:
+        rows.append(_together(f"{len(nodes.alike):,} {'others' if rows else 'nodes'}", nodes.alike))
+    some = "; a row each for those that were excluded or absent, or of whom a reply was not used"
+    return Table(
+        f"The {counted(traffic.n_nodes, 'node')}{some if nodes.alike or nodes.more else ''}",
+        (
+            "node",
+            "sums that it was in",
+            "excluded, because",
+            "replies that were not used, or refusals",
+        ),
+        tuple(rows),
+    )
+
+
+def _node_cells(node: NodeTraffic) -> tuple[str, ...]:
+    refused = _with_times(Counter(dict(node.refused)))
+    return (node.name, f"{node.n_summed:,}", node.excluded or "–", refused)
+
+
+def _together(name: str, nodes: tuple[NodeTraffic, ...]) -> tuple[str, ...]:
+    """One row of many nodes."""
+    excluded = Counter(node.excluded for node in nodes if node.excluded is not None)
+    refused: Counter[str] = Counter()
+    for node in nodes:
+        refused.update(dict(node.refused))
+    sums = span([node.n_summed for node in nodes])
+    return (name, sums, _with_times(excluded), _with_times(refused))
+
+
+def _with_times(reasons: Counter[str]) -> str:
+    return ", ".join(f"{why} ({times:,}×)" for why, times in reasons.most_common()) or "–"
+
+
+def what_the_server_saw(traffic: Traffic) -> str:
+    """Sums only, or every node's answer."""
+    sums = traffic.sums
+    if not traffic.secure:
+        return (
+            "every node’s answer: numbers that the node had summed over its clients. Of a node that "
+            "holds one client they are that client’s own, and its histogram can be read off them"
+        )
+    fewest = min((one.n_nodes for one in sums), default=0)
+    over = f", over {counted(fewest, 'node')} at least" if sums else ""
+    return (
+        f"sums only{over}: each node’s numbers came behind masks, which cancel when all are added. "
+        "A single node’s answer can be read only if so many other nodes help the server that they "
+        "reach the protocol’s threshold; no outside cryptographer has reviewed the protocol"
+    )

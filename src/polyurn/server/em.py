@@ -1,12 +1,12 @@
-"""What the sums of one round say: likelihood, gradient, Hessian, and where the EM step leads.
+"""Likelihood, gradient, Hessian and EM step from the sums of one round.
 
-A model is τ and A, and as a vector x: log α_k1, ..., log α_kC, log τ_k of each component in turn. Many
-models of one shape can be stacked: arrays then have one more axis, the first. Nothing is searched here.
+A model is τ and A, or a vector x: log α_k1, ..., log α_kC, log τ_k of each component in turn. Many
+models of one shape can be stacked: arrays then have another first axis. Nothing is searched here.
 
 The M-step of the alphas: at fixed responsibilities the expected log-likelihood of component k is
 Σ_j F_j(α_j) - F_0(α_0), where F(α) = Σ_i ω_i Σ_{m<c_i} log(α + m). The clients send the weight of its
-first term (how often the category is present) and F′ and F″ where they were asked. All other terms are
-stood for by a single one: the surrogate w log α + v log(α + q) has the same first term, F′ and F″.
+first term (how often the category is present), and F′ and F″ at the parameters of the query. A single
+term replaces all others: the surrogate w log α + v log(α + q) has the same first term, F′ and F″.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from polyurn.wording import counted
 
 # An empty component keeps this many clients, so that its logarithm exists; it is dropped at the end.
 _WEIGHT_PRIOR = 1e-6
-# No alpha's logarithm is below this; the cap on concentrations bounds them above.
+# No logarithm of an alpha is below this; the cap on concentrations bounds them from above.
 _LOWEST = -25.0
 
 
@@ -33,7 +33,7 @@ _LOWEST = -25.0
 class Problem:
     """What is to be fitted: the shape of the model, its sizes, and its priors.
 
-    With `shared_sizes` all components have the same sizes, so that sizes do not tell them apart.
+    With `shared_sizes` all components have the same sizes, which then do not distinguish them.
     `size_prior` counts pseudo-clients per component, with the sizes of all clients together, and
     `category_prior` pseudo-tables per category and component.
     """
@@ -62,17 +62,17 @@ class Problem:
 
     @property
     def trial_cost(self) -> int:
-        """How many numbers a client sends for one trial."""
+        """The number of numbers that a client sends for one trial."""
         k, c = self.shape
         return 2 + k * (self.size_bins.n_bins + 3 * c + 2)
 
     def hessian_cost(self, n_components: int) -> int:
-        """How many more it sends for the Hessian of some components."""
+        """The additional numbers that it sends for the Hessian of some components."""
         n = n_components * (self.n_categories + 1)
         return n * (n + 1) // 2
 
     def check_upload(self, max_upload: int) -> None:
-        """Refuse what a client may not send, before any is asked."""
+        """Refuse a problem that exceeds a client's upload, before any client is asked."""
         if self.trial_cost > max_upload:
             k, bins = self.n_components, self.size_bins.n_bins
             advice = "raise max_upload or take fewer components"
@@ -102,7 +102,7 @@ class Problem:
     def em_step(
         self, alphas: NDArray[np.float64], sums: ExpectStatistics
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Where EM leads from stacked models of alphas (n, K, C): weights, alphas, size masses."""
+        """The EM step from stacked models with alphas (n, K, C): weights, alphas, size masses."""
         prior = self.category_prior / float(np.asarray(sums.n_clients).flat[0])
         after = Surrogate.of(alphas, sums).maximise(alphas, category_prior=prior)
         return self.weights(sums.size_counts), after, self.size_masses(sums.size_counts)
@@ -110,7 +110,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Surrogate:
-    """w, v and q of w log α + v log(α + q), each of shape (..., K, C + 1): the last one of the total."""
+    """w, v and q of w log α + v log(α + q), each of shape (..., K, C + 1); the last entry is of α_0."""
 
     present: NDArray[np.float64]
     weight: NDArray[np.float64]
@@ -137,10 +137,10 @@ class Surrogate:
     def maximise(
         self, alphas: NDArray[np.float64], *, category_prior: float
     ) -> NDArray[np.float64]:
-        """The alphas that maximise Σ_j F_j(α_j) - F_0(α_0) + category_prior Σ_j log α_j, from these.
+        """The alphas that maximise Σ_j F_j(α_j) - F_0(α_0) + category_prior Σ_j log α_j, beginning here.
 
-        Newton's method on a diagonal plus a rank-one matrix (Minka, 2000); where a step does not help,
-        the paper's fixed point, which always does. A component without clients stays where it was.
+        Newton's method on a diagonal plus a rank-one matrix (Minka, 2000); if a step brings no gain, the
+        paper's fixed point, which always does. A component without clients does not move.
         """
         c = alphas.shape[-1]
         present = self.present.copy()
@@ -164,7 +164,7 @@ class Surrogate:
     ) -> Self:
         """The v and q with w + v α/(α + q) = tables and w + v α²/(α + q)² = spread."""
         more, less = tables - present, spread - present
-        # Counts of at most one leave nothing beyond the first term; what is left then is rounding.
+        # With counts of at most one, only the first term exists, and the remainder is rounding.
         rounding = np.finfo(float).eps ** 0.75 * tables
         some = (more > rounding) & (less > rounding)
         ratio = np.where(some, more / np.where(some, less, 1.0), 2.0)  # (α + q)/α
@@ -226,7 +226,7 @@ def gradients(
 
 
 def within_cap(gradient: NDArray[np.float64], alphas: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The gradients of many models without what leads out through the cap on concentrations."""
+    """The gradients of many models without the part that points beyond the cap on concentrations."""
     beyond = at_cap(alphas)
     if not beyond.any():
         return gradient
@@ -244,9 +244,9 @@ def along_cap(
     gradient: NDArray[np.float64],
     shape: tuple[int, int],
 ) -> NDArray[np.float64]:
-    """The Hessian of a model along the caps that the likelihood presses it against.
+    """The Hessian of a model within the caps that the likelihood pushes it against.
 
-    `gradient` is within the cap already, so that it has no part across a cap that is pressed against.
+    `gradient` is within the caps already: it has no part across such a cap.
     """
     k, c = shape
     alphas = np.exp(x.reshape(k, c + 1)[:, :c])
@@ -284,14 +284,14 @@ class Point:
 
     @property
     def promise(self) -> NDArray[np.float64]:
-        """What the EM step of each component promises, to first order, shape (n_components,)."""
+        """The gain of each component's EM step, to first order, shape (n_components,)."""
         return np.asarray((self.gradient * self.step).reshape(len(self.masses), -1).sum(axis=1))
 
     def parameters(self) -> Parameters:
         return Parameters(*from_x(self.x, self._shape), self.sizes)
 
     def image_parameters(self) -> Parameters:
-        """Where the EM step leads."""
+        """The parameters after the EM step."""
         after = Sizes.unchecked(self.sizes.bins, self.masses)
         return Parameters(*from_x(self.image, self._shape), after)
 
@@ -323,7 +323,7 @@ def _stacked(sums: Sequence[ExpectStatistics]) -> ExpectStatistics:
 
 
 def check_possible(sums: Sequence[ExpectStatistics]) -> None:
-    """Refuse to go on where nobody judges, or no parameters are possible."""
+    """Refuse to go on if no client judged, or if no parameters are possible."""
     if sums[0].n_clients == 0:
         raise ParameterError(
             "no client answered a question about parameters; ask when some are there"
@@ -335,11 +335,11 @@ def check_possible(sums: Sequence[ExpectStatistics]) -> None:
 
 
 def fingerprint(sums: Sequence[ExpectStatistics]) -> tuple[int, ...]:
-    """How many clients are of each size bin, and how many hold each category, whatever was asked.
+    """The numbers of clients in each size bin, and with each category, whatever was asked.
 
-    A client's responsibilities add up to one, so those of all components together count clients. Rounds
-    whose counts differ were answered by different clients; equal counts do not prove the contrary.
+    A client's responsibilities add up to one, so that the sum over components counts clients. Rounds
+    with different counts had different clients; equal counts do not prove that clients were the same.
     """
-    one = next(s for s in sums if np.isfinite(s.log_likelihood))  # the others count nobody
+    one = next(s for s in sums if np.isfinite(s.log_likelihood))  # the others count no client
     counts = np.concatenate([one.size_counts.sum(axis=0), one.present.sum(axis=0)])
     return tuple(np.rint(counts).astype(int).tolist())

@@ -1,11 +1,11 @@
-"""What to model: how much clients differ in a label, in a feature, and in the feature given the label.
+"""How much clients differ in a label, in a feature, and in the feature given the label; what to model.
 
 The measure is the intraclass correlation of categories (Landis and Koch, Biometrics 33, 1977), which is
 Wright's F_ST: with W the probability that two points of one client have the same category, and B that of
 two points of two clients, ρ = (W - B) / (1 - B). It is 0 for IID clients and 1 where each client holds
 one category, negative where clients are more even than chance, and 1 / (1 + α_0) under a
 Dirichlet-multinomial, whatever the clients' sizes are. Everything is estimated from one round of sums.
-Which columns are candidates, and how their values become categories, is `client/candidates.py`.
+`client/candidates.py` finds the candidate columns and turns their values into categories.
 """
 
 from collections.abc import Mapping
@@ -22,16 +22,16 @@ from polyurn.typed.arguments import checked
 from polyurn.wire import Aggregator, Batch, Contrast, ContrastStatistics, Part, total
 from polyurn.wording import counted
 
-# Groups of clients that the jackknife leaves out one by one: enough for a t quantile near the normal's
-# (2.09), and few enough that a client, who sends zeros for all groups but its own, sends little. Of
+# Groups of clients that the jackknife leaves out one by one: enough for a t quantile (2.09) near the
+# normal's, and few enough that a client, who sends zeros for all groups but its own, sends little. Of
 # 200 federations of 60, 200 and 400 clients that differ in labels only, the intervals given the label
 # covered 0 in 94.5, 95 and 95.5 %.
 N_GROUPS = 20
-# Below this, two points of one client are hardly more alike than those of two: the clients are as
-# those of a Dirichlet with α_0 above 19. IID clients predicted training about as well as the true
+# Below this, two points of one client are hardly more alike than those of two: clients are like those
+# of a Dirichlet with α_0 above 19. IID clients predicted training about as well as the true
 # histograms did where nine clients in ten had α_0 = 20 (high/2 of the paper).
 LEAST_CORRELATION = 0.05
-# Between-client pairs that are left by rounding alone, as a share of all pairs.
+# Between-client pairs that rounding alone produces, as a share of all pairs.
 _ROUNDING = 1e-9
 
 
@@ -43,11 +43,11 @@ class FeatureDifference:
     Attributes
     ----------
     label, feature, joint : Estimate
-        Of the label, of the feature, and of both together. NaN where there is nothing to differ in.
+        Of the label, of the feature, and of both together. NaN if all points are alike.
     given_label : Estimate
         Of the feature among points of the same label: 0 where clients differ in their labels only.
     n_clients : int
-        Those with at least two points; others have no pair of points to look at.
+        Those with at least two points; others have no pair of points.
     n_categories : int
         The combinations of label and value that occur.
     """
@@ -68,7 +68,7 @@ class Recommendation:
     Attributes
     ----------
     model : {"label × feature", "label", "IID", "cannot tell"}
-        The last where there are too few clients for any of the others.
+        The last if there are too few clients for any of the others.
     feature : str or None
         The feature to cross the label with.
     sentence : str
@@ -90,8 +90,8 @@ def feature_differences(
 ) -> FeatureDifference:
     """How much clients differ in a label, in a feature, and in the feature given the label.
 
-    One round. The intervals are those of a delete-a-group jackknife over 20 groups of clients, by each
-    client's own bucket.
+    It takes one round. The intervals are of a delete-a-group jackknife over 20 groups of clients, which
+    are formed by each client's own bucket.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def recommend_feature(
     differences : mapping of str to FeatureDifference
         By feature, of the same clients and the same label. Offer only what the network sees.
     label : str
-        What it is called in the sentence.
+        Its name in the sentence.
 
     Examples
     --------
@@ -229,7 +229,7 @@ def concentration_of(correlation: float) -> float:
 
 
 def thin_categories(n_categories: int, mean_size: float) -> str | None:
-    """What to say about more categories than the points of ten clients together; else None.
+    """A warning if there are more categories than points of ten clients together; else None.
 
     Examples
     --------
@@ -245,7 +245,7 @@ def thin_categories(n_categories: int, mean_size: float) -> str | None:
 
 
 def _hardly_differs(rho: Estimate) -> bool:
-    """Whether even the upper end is too small to be modelled; NaN is that nothing can differ.
+    """Whether even the upper end is too small to be modelled; NaN means that nothing can differ.
 
     Not the opposite of `differs`: an interval from below 0 to above the threshold allows both.
     """
@@ -253,7 +253,7 @@ def _hardly_differs(rho: Estimate) -> bool:
 
 
 def _cannot_tell(label: str, own: Estimate, unclear: Mapping[str, Estimate], n_clients: int) -> str:
-    """What too few clients leave open, with the candidate whose interval reaches furthest."""
+    """The sentence for too few clients, with the candidate whose interval has the largest upper end."""
     too_few = f"{counted(n_clients, 'client')} are too few"
     perhaps = [] if differs(own) or _hardly_differs(own) else [f"in {label} ({_shown(own)})"]
     if unclear:
@@ -299,9 +299,9 @@ def _given_label(sums: ContrastStatistics, both: NDArray[np.float64]) -> float:
     """ρ of the feature given the label: (W_y - B_y) / (1 - B_y), averaged over labels y.
 
     W_y and B_y are the probabilities that two points of one client, or of two, match in the feature
-    given that both have label y. With f independent of the client given y they are equal, whatever the
-    clients' labels are. A label weighs as many same-label pairs as clients have, times the share 1 - B_y
-    of pairs that could differ: a label that has one value of the feature says nothing.
+    given that both have label y. If f is independent of the client given y they are equal, whatever the
+    clients' labels are. The weight of a label is the number of the clients' same-label pairs times the
+    share 1 - B_y of pairs that could differ: a label with one value of the feature has no weight.
     """
     label = both.sum(axis=1)
     pairs_between = label**2 - sums.label_squares
@@ -313,7 +313,7 @@ def _given_label(sums: ContrastStatistics, both: NDArray[np.float64]) -> float:
 
 
 def _ratio(excess: NDArray[np.float64], room: NDArray[np.float64]) -> NDArray[np.float64]:
-    """NaN where all points are alike, so that nothing can differ."""
+    """NaN if all points are alike, so that nothing can differ."""
     nothing = room <= _ROUNDING
     return np.where(nothing, np.nan, excess / np.where(nothing, 1.0, room))
 

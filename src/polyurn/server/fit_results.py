@@ -1,8 +1,8 @@
-"""What a fit and a selection come to: their parameters, their rounds, and what ended them.
+"""The results of a fit and of a selection: their parameters, their rounds, and the reason to stop.
 
-Frozen values, which a model's file keeps as they are: all but the parameters, which are the file's own.
-Of the numbers of clients a file has two: how many were asked, and the fewest that a sum is over. The
-number of every round would say who left when. How results come about is `fitting.py` and `paper.py`.
+Frozen values, which a model's file keeps without their parameters, which are the file's own. A file has
+two numbers of clients: how many were asked, and the fewest that a sum is over. The number of each round
+would show when clients left. `fitting.py` and `paper.py` make the results.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,32 +14,32 @@ from numpy.typing import NDArray
 from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.privacy.statement import Guarantee
-from polyurn.server.fit_settings import few_clients, few_held_out
+from polyurn.server.fit_settings import few_clients, few_held_out, largest_won
 from polyurn.typed.arguments import checked
 from polyurn.typed.json_form import UNKEPT, Count
 
-# Wherever a number is shown with ±, it is a 95 % interval: so many standard errors to each side.
+# A number shown with ± has a 95 % interval: this many standard errors to each side.
 HALF_WIDTH = 1.96
 
 
 @checked
 @dataclass(frozen=True)
 class Round:
-    """What one round of a fit came to.
+    """The result of one round of a fit.
 
     Attributes
     ----------
     number : int
         Rounds count from 1; the first ones find where to start.
     mdm : MDM or None
-        The best parameters after this round; None while there are none, and if it comes from a file.
+        The best parameters after this round; None before there are any, and in a round from a file.
     log_likelihood : float
-        Mean over the cohort. Of the best parameters judged so far, or of those that were sent in this
-        round (`fit_paper`); NaN while there are none.
+        Mean over the cohort: of the best parameters judged so far, or of those that were sent in this
+        round (`fit_paper`); NaN before there are any.
     n_clients : int or None
-        How many clients judged them; None if it comes from a file. Where there are many, a part of them
-        does at first, and the path of log-likelihoods has a step when all of them do; and when clients
-        leave or come.
+        How many clients judged them; None in a round from a file. If there are many clients, only a
+        part of them judges at first; the path of log-likelihoods has a step when all begin to judge,
+        and when clients leave or come.
     n_numbers : int
         How many numbers a client sent, at most.
     starts : dict of int to float
@@ -56,10 +56,10 @@ class Round:
 
 @dataclass(frozen=True)
 class StartPath:
-    """The path of one start: its likelihood in each round that it was in the race.
+    """The path of one start: its likelihood in each round of its race.
 
-    `values` has one at least: those of the first round and of each one after it, -inf where a client is
-    impossible.
+    `values` has at least one value: of the first round and of each round after it, -inf if a client has
+    probability zero.
     """
 
     start: int
@@ -81,19 +81,19 @@ class Fit:
     mdm : MDM
     rounds : tuple of Round
     converged : bool
-        Whether less than `tol` nats per client seem to be left to gain. Never for `fit_paper`, which
-        does not look.
+        Whether less than `tol` nats per client seem to be left to gain. Always False for `fit_paper`,
+        which does not test it.
     stopped : str
-        What ended the rounds, with advice if it was not convergence.
+        The reason why the rounds ended, with advice unless it is convergence.
     n_dropped : int
         Components that were left with less than half a client, and dropped.
     n_agreeing : int or None
         How many starts of the search ended at the same optimum (within `tol`, and close in every
-        parameter), this one included. None where nothing was counted: `fit_paper`, sampled cohorts.
+        parameter), including this one. None if they were not counted (`fit_paper`, sampled cohorts).
     guarantee : Guarantee or None
         What the releases of `fit_private` guarantee to a client; None: nothing is guaranteed.
     n_clients, fewest_clients : int
-        Clients of the last round, and the fewest of any round. Counted from the rounds, if they say.
+        Clients of the last round, and the fewest of any round; from the rounds if these have them.
     """
 
     mdm: MDM = field(metadata=UNKEPT)
@@ -112,7 +112,7 @@ class Fit:
 
     @property
     def n_rounds(self) -> int:
-        """How often clients were asked, starts included."""
+        """How often clients were asked, including the rounds of the starts."""
         return len(self.rounds)
 
     @property
@@ -122,7 +122,7 @@ class Fit:
 
     @property
     def caution(self) -> str:
-        """What so few clients cannot say about so many components; empty if there are enough."""
+        """A warning if there are few clients for so many components; else empty."""
         n_components = self.mdm.n_components + self.n_dropped
         return few_clients(self.n_clients, [n_components]) if self.n_clients else ""
 
@@ -136,35 +136,35 @@ class Fit:
     def multinomial(self) -> tuple[int, ...]:
         """Components whose concentration is at its cap of a million, as good as multinomials.
 
-        Clients of n points can tell from about n² = 10⁶ on: the cap costs them some n²/10⁶ nats.
+        Clients of n points show it from about n² = 10⁶ on: the cap costs them some n²/10⁶ nats.
         """
         return self.mdm.multinomial
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One number of components: its fit, and what the held-out clients say about it.
+    """One number of components: its fit, and its score on the held-out clients.
 
     Attributes
     ----------
     n_components : int
-        As asked for; `mdm` has fewer if some were left without clients.
+        The number that was asked for; `mdm` has fewer if some were left without clients.
     mdm : MDM or None
-        None if the selection comes from a file, which has the chosen one only.
+        None in a selection from a file, which has only the chosen one.
     log_likelihood : float
         Mean over the held-out clients.
     standard_error : float
         Of that mean.
     behind : float
-        How far it is behind the best candidate, on the same clients.
+        How far its mean is below the best candidate's, on the same clients.
     behind_error : float
         The standard error of that difference.
     n_rounds : int
         Rounds until its search stopped, the survey included.
     converged : bool
     overtaken : bool
-        Whether its search stopped early because fewer components do better: held-out clients find them
-        likelier by more than it could still gain.
+        Whether its search stopped early because fewer components do better: their held-out likelihood
+        is higher by more than it could still gain.
     n_agreeing : int or None
         How many starts of the search ended at the same optimum (within `tol`, and close in every
         parameter), this one included. None where nothing was counted: sampled cohorts.
@@ -200,7 +200,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class SelectionRound:
-    """A round of a selection, for whoever watches: the training likelihood of each K so far.
+    """A round of a selection, to show progress: the training likelihood of each K so far.
 
     Attributes
     ----------
@@ -210,7 +210,7 @@ class SelectionRound:
     n_numbers : int
         How many numbers each client sent at most.
     values : dict of int to float
-        The best mean log-likelihood of each number of components. No file keeps this, nor what follows.
+        The best mean log-likelihood of each number of components. No file keeps this or the next two.
     running : tuple of int
         The numbers of components that still climb.
     starts : dict of int to dict of int to float
@@ -245,12 +245,12 @@ class Selection:
     rounds : tuple of SelectionRound
         Every round but those in which clients only scored.
     skipped : tuple of int
-        Numbers of components that there were too few clients for.
+        Numbers of components with too few clients to fit them.
     paths : tuple of StartPath
         The path of every start of the chosen number of components.
     n_clients, fewest_clients : int
-        The most clients that were fitted in a round, and the fewest. Counted from the rounds, if they
-        say.
+        The most and the fewest clients that were fitted in a round; counted from the rounds if these
+        have them.
     """
 
     n_components: Count
@@ -267,7 +267,7 @@ class Selection:
     def __post_init__(self) -> None:
         if counts := _clients_of(self.rounds):
             self.__dict__.update(n_clients=max(counts), fewest_clients=min(counts))
-        if not self.paths:  # what is published of the starts are those of the chosen K only
+        if not self.paths:  # only the starts of the chosen K are published
             starts = ((r.number, r.starts.get(self.n_components, {})) for r in self.rounds)
             object.__setattr__(self, "paths", start_paths(starts))
         if self.n_components not in [one.n_components for one in self.candidates]:
@@ -282,18 +282,19 @@ class Selection:
 
     @property
     def caution(self) -> str:
-        """What so few clients cannot say about the choice; empty if there are enough."""
+        """A warning about what few clients, or the numbers offered, leave open; else empty."""
         fitted = few_clients(self.n_clients, [self.n_components]) if self.n_clients else ""
-        return "; ".join(filter(None, (few_held_out(self.n_held_out), fitted)))
+        largest = largest_won(self.n_components, [c.n_components for c in self.candidates])
+        return "; ".join(filter(None, (few_held_out(self.n_held_out), fitted, largest)))
 
     @property
     def unfinished(self) -> tuple[int, ...]:
-        """Numbers of components that were still climbing when the rounds were over."""
+        """Numbers of components whose search had not stopped after the last round."""
         return tuple(c.n_components for c in self.candidates if not (c.converged or c.overtaken))
 
     @property
     def stopped(self) -> str:
-        """What ended the rounds, with advice if it was not convergence."""
+        """Why the rounds ended, with advice unless it is convergence."""
         if not self.unfinished:
             return "converged: every K, or a smaller one was already better than it could become"
         which = ", ".join(map(str, self.unfinished))
@@ -304,12 +305,12 @@ class Selection:
 
 
 def _clients_of(rounds: Iterable[Round | SelectionRound]) -> list[int]:
-    """How many clients each round had, of those that say."""
+    """The numbers of clients of the rounds that have them."""
     return [one.n_clients for one in rounds if one.n_clients is not None]
 
 
 def start_paths(rounds: Iterable[tuple[int, Mapping[int, float]]]) -> tuple[StartPath, ...]:
-    """The path of every start, of (round, {start: mean log-likelihood}); two if it was away between.
+    """The path of every start, from (round, {start: mean log-likelihood}); two paths around a gap.
 
     Examples
     --------

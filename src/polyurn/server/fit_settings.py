@@ -1,6 +1,6 @@
-"""What a caller may ask of a fit, checked before any client is; and what too few clients cannot give.
+"""The settings of a fit, checked before any client is asked; and warnings about too few clients.
 
-What a setting does is in `fitting.py`, `search.py` and `paper.py`.
+`fitting.py`, `search.py` and `paper.py` use the settings.
 """
 
 import math
@@ -15,16 +15,16 @@ from polyurn.model.sizes import SizeBins
 from polyurn.typed.arguments import checked
 from polyurn.wording import counted
 
-# Each of them is kept; no fit has needed a thousand.
+# A result keeps every round; no fit has needed a thousand.
 MOST_ROUNDS = 1_000_000
-# Of a policy's numbers; the others are above 0.
+# The policy's numbers that may be 0; the others are above 0.
 _MAY_BE_ZERO = ("recombined", "recombined_from", "unranked", "met", "full_weight")
-# With fewer for each component, some may have a client or two: the Hessian says little then, and a
-# concentration may rise for ever with hardly a gain.
+# With fewer clients per component, some component may have one or two: its Hessian is then poor, and
+# its concentration may rise without end for hardly any gain.
 CLIENTS_EACH = 10
-# Fewer have no standard error to speak of.
+# The standard error of fewer is not reliable.
 _FEW_HELD_OUT = 30
-# A standard error needs two held-out clients; where five are expected, there are two but 4 times in 100.
+# A standard error needs two held-out clients; if five are expected, there are fewer 4 times in 100.
 _FEWEST_HELD_OUT, _ENOUGH_HELD_OUT = 2, 5
 
 SizeModel: TypeAlias = Literal["exact", "binned", "shared"] | SizeBins
@@ -33,7 +33,7 @@ SizeModel: TypeAlias = Literal["exact", "binned", "shared"] | SizeBins
 @checked
 @dataclass(frozen=True)
 class Policy:
-    """What the search tries, how often, and when it believes that it has converged."""
+    """The tuned numbers of the search: what it tries, how often, and when it has converged."""
 
     # Successive halving (Jamieson and Talwalkar, 2016): likelihood says little about a start at first.
     starts: int = 48  # random groupings of the clients
@@ -73,7 +73,7 @@ DEFAULT = Policy()
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How long a search goes on, whom it asks, and what they may send; see `fit`."""
+    """How long a search goes on, which clients it asks, and how much they may send; see `fit`."""
 
     max_rounds: int = 50
     cohort_size: int | None = None
@@ -133,7 +133,7 @@ def size_bins(sizes: SizeModel, max_size: int) -> SizeBins:
 
 
 def few_clients(n_clients: float, n_components: Sequence[int]) -> str:
-    """What so few clients cannot say about some of these numbers of components.
+    """A warning if there are few clients for some of these numbers of components; else empty.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def few_clients(n_clients: float, n_components: Sequence[int]) -> str:
 
 
 def few_held_out(n_held_out: int) -> str:
-    """What so few held-out clients cannot say about the number of components.
+    """A warning if there are few held-out clients to choose the number of components; else empty.
 
     Examples
     --------
@@ -169,6 +169,14 @@ def few_held_out(n_held_out: int) -> str:
     )
 
 
+def largest_won(chosen: int, offered: Sequence[int]) -> str:
+    """What to do where the largest of several numbers of components was chosen; else empty."""
+    if len(offered) < 2 or chosen < max(offered):
+        return ""
+    more = f"offer --components {chosen}:{2 * chosen}, or auto"
+    return f"K = {chosen} is the largest that was offered, and more may be better: {more}"
+
+
 def check_components(n_clients: float, n_components: int) -> None:
     """Refuse fewer clients than components."""
     if n_clients < n_components:
@@ -180,7 +188,7 @@ def check_components(n_clients: float, n_components: int) -> None:
 
 
 def check_parts(n_fitted: float, n_held_out: float, *, held_out: float) -> None:
-    """Refuse too few clients in either part of a selection that holds out this share of them."""
+    """Refuse a selection with too few clients to fit, or too few that are held out."""
     if n_fitted < 1 or n_held_out < _FEWEST_HELD_OUT:
         enough = math.ceil(_ENOUGH_HELD_OUT / min(held_out, 1 - held_out))
         raise ParameterError(

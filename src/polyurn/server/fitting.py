@@ -1,10 +1,9 @@
-"""Fitting an MDM, and choosing its number of components: the rounds, when they stop, what they came to.
+"""Fitting an MDM and choosing its number of components: the rounds, when they stop, and the result.
 
-The server's side. It sees sums and declared bounds, never a client. `fit` is one search; `select` is one
-search for each number of components in the same rounds, on a part of the clients, and the held-out part
-scores them all (Appendix A of the paper). Each client belongs to its part by its own bucket, so the two
-never share a client. What a search asks and learns is `search.py`; the paper's algorithms are
-`paper.py`.
+The server's side: it sees sums and declared bounds, never a client. `fit` is one search; `select` is one
+search for each number of components, in the same rounds, on a part of the clients; the held-out part
+scores them all (Appendix A of the paper). A client's own bucket decides its part: the parts share no
+client. `search.py` has what a search asks and learns, `paper.py` the paper's algorithms.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -49,17 +48,17 @@ from polyurn.wording import counted
 
 # The numbers of components that "auto" tries, in turn, while the held-out likelihood rises.
 GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
-# So many numbers of components are fitted side by side, if an upload allows it.
+# The most numbers of components that are fitted in the same rounds, if an upload allows it.
 _AT_ONCE = 4
-# "auto" ends when so many larger numbers than the best have been tried, and leaves each component so
+# "auto" ends after this many numbers larger than the best one, and leaves each component at least this
 # many clients on average.
 _WORSE, _CLIENTS_EACH = 2, 2
-# To look where to start, twice, to fit, and to score.
+# Two rounds to find starts, one to fit, and one to score.
 _FEWEST_ROUNDS = 4
-# Once fewer components have converged, held-out clients are asked every so many rounds whether more can
-# still do better; not before the race of the starts is over.
+# Once fewer components have converged, held-out clients score all candidates every so many rounds, to
+# see whether more components can still do better; not before the race of the starts is over.
 _ASK_EVERY, _ASK_FROM = 4, 8
-# Of the likelihood of a start: what no page shows, no file has to publish.
+# Digits of a start's likelihood in a file: it need not publish more than the page shows.
 _DIGITS = 6
 
 
@@ -84,7 +83,8 @@ def fit(
 ) -> Fit:
     """Learn a mixture of Dirichlet-multinomials from sums over clients.
 
-    Many starts climb in the same rounds; ten to thirty do. The algorithms of the paper are `fit_paper`.
+    Many starts climb in the same rounds; ten to thirty rounds are enough. `fit_paper` has the
+    algorithms of the paper.
 
     Parameters
     ----------
@@ -102,20 +102,20 @@ def fit(
         Rounds without a gain of `tol` before it stops: in each of them new combinations of starts try
         to find a better optimum. Not for sampled cohorts.
     max_upload : int
-        Numbers that a client may send in a round; starts and trials are fitted into it.
+        Numbers that a client may send in a round; they limit the starts and trials of a round.
     sizes : {"exact", "binned", "shared"} or SizeBins
         Probabilities for every single size (the paper), for logarithmic bins (most sizes of real clients
         are seen once or never), or for bins that all components share, so that sizes do not tell
         components apart. Inside a bin, sizes are spread as those of all clients together.
     size_prior, category_prior : float
-        Pseudo-clients per component and per size bin, and pseudo-tables per category: they keep what a
-        cohort did not show possible. The paper has none.
+        Pseudo-clients per component and per size bin, and pseudo-tables per category: sizes and
+        categories that a cohort did not show stay possible. The paper has no priors.
     policy : Policy
         Every tuned number of the search; the defaults serve all data that we know.
     rng : int or numpy.random.Generator
         For the random starts.
     on_round : callable, optional
-        Called with each `Round` as it ends: to show progress, or to keep what there is.
+        Called with each `Round` as it ends, to show progress or to keep the parameters.
 
     Returns
     -------
@@ -272,7 +272,7 @@ def _numbers(n_components: Iterable[int]) -> tuple[int, ...]:
 
 
 def _shown(state: State) -> dict[int, float]:
-    """The likelihood of every start, with as many digits as a file keeps and a page can show."""
+    """The likelihood of every start, with the digits that a file keeps."""
     return {start: round(value, _DIGITS) for start, value in state.starts.items()}
 
 
@@ -280,7 +280,7 @@ def _problem(
     n_components: int, n_categories: int, max_size: int, sizes: SizeModel, size_prior: float,
     category_prior: float,
 ) -> Problem:  # fmt: skip
-    """What is to be fitted, if all of it is in range."""
+    """The problem to fit, after a check of all ranges."""
     check_model(
         n_components=n_components, n_categories=n_categories, size_prior=size_prior,
         category_prior=category_prior,
@@ -291,14 +291,14 @@ def _problem(
 
 @dataclass
 class _Climb:
-    """The search for one number of components, and what it has come to."""
+    """The search for one number of components, and its state."""
 
     search: Search
     state: State
     n_rounds: int = 1  # with the survey
     n_changed: int = 0  # rounds in which clients left or came
     overtaken: bool = False  # fewer components do better than it could become
-    scored: MDM | None = None  # what the held-out clients judged
+    scored: MDM | None = None  # the mixture that the held-out clients scored
 
     @property
     def goes_on(self) -> bool:
@@ -325,11 +325,11 @@ class _Rounds:
         self._held_out, self._on_round = held_out, on_round
 
     def problem(self, n_components: int) -> Problem:
-        """What is to be fitted with so many components."""
+        """The problem with this number of components."""
         return replace(self._problem, n_components=n_components)
 
     def survey(self) -> None:
-        """The first round: how the clients that are fitted vary, and how many the others are."""
+        """The first round: how the fitted clients vary, and how many clients are held out."""
         problem, max_upload = self._problem, self.settings.max_upload
         question = survey(problem.n_categories, problem.size_bins, max_upload=max_upload)
         if self._held_out:
@@ -367,7 +367,7 @@ class _Rounds:
             climbing = [k for k in numbers if self.climbs[k].goes_on]
             if not climbing:
                 break
-            # The held-out clients are asked in the round that may be the last, and so cost none.
+            # Held-out clients score in the round that may be the last: they need no round of their own.
             ends = all(self.climbs[k].state.nearly_done for k in climbing)
             scoring = n_scoring and left > 1 and (ends or self._doubts(climbing))
             before = {k: self.climbs[k].state for k in climbing if scoring}
@@ -380,7 +380,7 @@ class _Rounds:
             self._keep(self._aggregate(self._score()))
 
     def _uploads(self, numbers: Sequence[int]) -> list[int]:
-        """How much each may send: all of it in a fit, else the same number of trials."""
+        """The upload of each search: all of it in a fit, else room for the same number of trials."""
         if not self._held_out:
             return [self.settings.max_upload]
         costs = [self.problem(k).trial_cost for k in numbers]
@@ -388,11 +388,11 @@ class _Rounds:
         return [int(trials * cost) for cost in costs]
 
     def _learn(self, numbers: Sequence[int], *, scoring: bool) -> int:
-        """One round: what all searches ask, put to the clients at once; how many numbers one sends."""
+        """One round with the queries of all searches; return how many numbers a client sends."""
         climbs = [self.climbs[k] for k in numbers]
         asked = [climb.search.queries() for climb in climbs]
         for climb, upload in zip(climbs, self._uploads(numbers), strict=True):
-            climb.search.max_upload = upload  # what others no longer need
+            climb.search.max_upload = upload  # with the upload that others no longer need
         batch = self._fitted(Batch(tuple(q for queries in asked for q in queries)))
         self.scores = None
         if scoring:
@@ -410,8 +410,8 @@ class _Rounds:
         return batch.n_numbers  # a client is either fitted or scores
 
     def _doubts(self, climbing: Sequence[int]) -> bool:
-        """Whether it is time to ask if the larger ones that still climb can do better than others."""
-        if self.settings.cohort_size is not None:  # what is left to gain is not known
+        """Whether to test now if larger candidates that still climb can do better than others."""
+        if self.settings.cohort_size is not None:  # the remaining gain is not known
             return False
         done = [k for k, climb in self.climbs.items() if climb.state.converged]
         old = [k for k in climbing if self.climbs[k].n_rounds > _ASK_FROM]
@@ -420,8 +420,8 @@ class _Rounds:
     def _give_up(self, before: dict[int, State]) -> None:
         """Stop candidates with more components that can no longer overtake the best smaller one.
 
-        One is stopped if it is behind by more than what it may still gain and a standard error. The
-        states `before` the round were scored, so its gain counts, if the same clients judged both.
+        A candidate is stopped if it is behind by more than its possible gain plus a standard error. The
+        states `before` the round were scored: its gain counts if the same clients judged both states.
         """
         assert self.scores is not None
         numbers = sorted(self.climbs)
@@ -441,7 +441,7 @@ class _Rounds:
             climb.overtaken = old and same and bool(short[i] - errors[i] > to_gain)
 
     def _score(self) -> Part[Any]:
-        """The held-out clients' question: how likely they are under what there is now."""
+        """The query to held-out clients: their likelihood under the current mixtures."""
         mdms = []
         for _, climb in sorted(self.climbs.items()):
             climb.scored, _ = populated(climb.state)
@@ -472,7 +472,7 @@ def begin_search(
     problem: Problem, land: Landscape, settings: Settings, rng: np.random.Generator, *,
     n_clients: float, buckets: float = 1.0,
 ) -> Search:  # fmt: skip
-    """The search that suits so many clients, whose buckets are between 0 and `buckets`."""
+    """The kind of search for this number of clients, whose buckets are between 0 and `buckets`."""
     problem.check_upload(settings.max_upload)
     k, policy = problem.n_components, settings.policy
     n_ways = 1 if k == 1 else min(policy.starts, settings.max_upload // problem.trial_cost)
@@ -480,7 +480,7 @@ def begin_search(
     if settings.cohort_size is not None:
         return Sampled(problem, groups, settings)
     n_part = max(policy.fewest_clients, policy.clients_per_parameter * problem.n_parameters)
-    # Without a prior, sizes that the part does not have would be impossible for all.
+    # Without a prior, sizes that do not occur in the part would be impossible for all clients.
     if n_clients < policy.screened_from * n_part or k == 1 or problem.size_prior == 0:
         return Race(problem, groups, settings, rng)
     precision = problem.n_parameters / (2 * n_part)
@@ -489,7 +489,7 @@ def begin_search(
 
 
 def populated(state: State) -> tuple[MDM, int]:
-    """The best MDM without the components that hold less than half a client, and how many those are."""
+    """The best MDM without components of less than half a client, and the number of these."""
     best = state.best
     if best is None:
         raise ParameterError(
@@ -523,7 +523,7 @@ def _reason(climb: _Climb, settings: Settings, n_surveyed: float, n_components: 
 
 
 def _groups(rounds: _Rounds, numbers: Sequence[int], at_most: int) -> Iterator[tuple[int, ...]]:
-    """These numbers of components in turn, as many side by side as an upload allows, one at least."""
+    """The numbers of components in groups, as large as an upload allows, of at least one."""
     todo = list(numbers)
     while todo:
         left = rounds.settings.max_upload
@@ -537,7 +537,7 @@ def _groups(rounds: _Rounds, numbers: Sequence[int], at_most: int) -> Iterator[t
 
 
 def _choose(rounds: _Rounds) -> tuple[Candidate, tuple[Candidate, ...]]:
-    """The smallest number of components that is not clearly worse than the best one; and all of them."""
+    """The smallest number of components that is not clearly worse than the best, and all candidates."""
     assert rounds.scores is not None
     scores, n = rounds.scores, rounds.scores.n_clients
     means = scores.log_likelihoods / n

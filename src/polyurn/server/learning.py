@@ -1,7 +1,7 @@
 """Learn a mixture in one call: one K or several to choose from, from exact sums or with noise.
 
-What comes of it is what a file keeps, whichever way it was learned: for clients who are played in this
-process and for the nodes of a federation.
+The result is what a file keeps, whichever way it was learned, from clients that are played in this
+process or from the nodes of a federation.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ HELD_OUT = 0.2  # the share of clients that scores, where none is given
 
 
 def selects(components: Components, held_out: float | None = None) -> bool:
-    """Whether there are several numbers of components to choose from, or one that clients score."""
+    """Whether held-out clients are needed: for several numbers of components, or to score one."""
     return components == "auto" or len(components) > 1 or held_out is not None
 
 
@@ -48,10 +48,10 @@ def learn(
     rng: int = 0,
     on_round: Callable[[Any], None] | None = None,
 ) -> "Fit | Selection | PrivateSelection":
-    """Fit one number of components, or choose among several; what is None is the method's own.
+    """Fit one number of components, or choose among several; None stands for the method's default.
 
-    With one number and a `held_out` share, that is a choice of one, and held-out clients score it. The
-    other parameters are those of `fit`, `fit_paper`, `select`, `fit_private` and `select_private`.
+    One number with a `held_out` share is a choice of one, which held-out clients score. The other
+    parameters are those of `fit`, `fit_paper`, `select`, `fit_private` and `select_private`.
     """
     model = {"sizes": sizes, "size_prior": size_prior, "category_prior": category_prior}
     common: dict[str, Any] = {name: value for name, value in model.items() if value is not None}

@@ -1,6 +1,6 @@
 """The inner loop of the M-step, compiled: one component after the other.
 
-What is maximised, and where it comes from, is `em.py`.
+`em.py` derives the function that is maximised.
 """
 
 import math
@@ -15,7 +15,7 @@ _MAX_STEPS = 60
 # A step may change an alpha tenfold; Newton's quadratic model is no better than that far away.
 _MAX_FACTOR = 10.0
 _RELATIVE_GAIN = 1e-12
-# A component with less than this part of a client has none; its square would not be a number.
+# A component with less than this part of a client counts as empty: its square would underflow.
 _NO_CLIENT = np.sqrt(np.finfo(np.float64).tiny)
 
 
@@ -63,7 +63,7 @@ def _value(rows, a):
 
 @njit(nogil=True, error_model="numpy")
 def _steps(rows, a, newton, fixed):
-    """Where Newton's method leads from a, and the paper's fixed point: written to the last two."""
+    """Write the steps from a of Newton's method and of the paper's fixed point into the last two."""
     present, weight, shift = rows
     a_0 = a.sum()
     gradient_0 = present[-1] / a_0 + weight[-1] / (a_0 + shift[-1])  # F_0′

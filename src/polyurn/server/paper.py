@@ -1,7 +1,7 @@
 """The paper's own fit: Algorithms 1 and 2 of Scott and Cahill (2024) on sums over clients.
 
-The server's lines. What a client computes is `client/answers.py`; the same on a plain table, without
-aggregation, is `polyurn.reference`. `fitting.py` needs fewer rounds.
+These are the server's lines; `client/answers.py` has the clients'. `polyurn.reference` has the same on a
+plain table, without aggregation. `fitting.py` needs fewer rounds.
 """
 
 from collections.abc import Callable
@@ -42,8 +42,8 @@ def fit_paper(
     Parameters
     ----------
     aggregator : Aggregator
-        Puts queries to clients, e.g. a `LocalAggregator`. It draws the cohorts, and the component that
-        each client joins at the start: all that is random here.
+        Puts queries to clients, e.g. a `LocalAggregator`. It makes all random draws: the cohorts, and
+        the component that each client joins at the start.
     n_components, n_categories, max_size : int
         K, C and N. Declared, never measured from clients.
     n_rounds : int
@@ -245,4 +245,4 @@ def _check_rounds(n_rounds: int) -> None:
 
 
 def _unreported(_: Round) -> None:
-    """What happens to a round that the caller does not ask for."""
+    """The default of `on_round`."""

@@ -1,10 +1,10 @@
 """The search when cohorts are samples: likelihoods of different rounds cannot be compared.
 
-Starts take EM steps, and the worse half of them leaves by the likelihood of each cohort. From when one
-is left, earlier cohorts keep counting, in two averages: of what EM steps need (stepwise EM: Cappé and
+Starts take EM steps, and the worse half leaves by the likelihood of each cohort. Once one start is left,
+earlier cohorts keep counting, in two averages: of the sums that EM steps need (stepwise EM: Cappé and
 Moulines, 2009, with averaged iterates: Polyak and Juditsky, 1992), and of quadratic models of the
-likelihood, whose optimum does not wait for EM's small steps. Each round asks about both and about an
-earlier answer; the likelihoods of the same clients say which to believe, and whether there is a gain.
+likelihood, whose optimum needs no small EM steps. Each round asks about both optima and about an earlier
+answer; the likelihoods of the same clients decide which one to take, and whether there is a gain.
 """
 
 from typing import Any
@@ -57,7 +57,7 @@ class Sampled:
         """Take in the answers to `queries`, and decide what comes next."""
         n = float(answers[0].n_clients)  # type: ignore[attr-defined]
         if n == 0:
-            return self._state  # a cohort can be empty by chance, and says nothing
+            return self._state  # a cohort can be empty by chance
         n_supporting = self._state.n_supporting + n
         if not self._starts:
             groups = [a for a in answers if isinstance(a, GroupStatistics)]
@@ -118,7 +118,7 @@ class Average:
 
     @property
     def _believes_newton(self) -> bool:
-        """Whether the quadratic models are to be believed: unless they are clearly behind."""
+        """Whether to take the quadratic models' optimum: unless it is clearly behind."""
         lag = self._policy.lag
         if len(self._leads) < lag:
             return False
@@ -126,11 +126,11 @@ class Average:
         return bool(leads.mean() + 2 * leads.std(ddof=1) / np.sqrt(len(leads)) > 0)
 
     def queries(self, max_upload: int) -> list[Expect]:
-        """About EM's parameters, the quadratic models', and what was the answer before."""
+        """The queries about EM's parameters, the quadratic models' optimum, and the earlier answer."""
         problem, asked = self._problem, [Expect(self._em)]
         budget = max_upload - problem.trial_cost
         every = tuple(range(problem.n_components))
-        # The EM average of a single component waits for nothing.
+        # The EM average of a single component needs no waiting.
         newton = 2 * problem.trial_cost + problem.hessian_cost(len(every)) <= budget
         if newton and len(every) > 1:
             asked.append(Expect(self._at(self._newton), curvature=every))
@@ -139,13 +139,13 @@ class Average:
         return asked
 
     def learn(self, sums: list[ExpectStatistics]) -> bool:
-        """Take in one more cohort; whether the gain of the last ones is below tol, noise included."""
+        """Take in one more cohort; whether the last gains are below tol, even with their noise."""
         n, lag = sums[0].n_clients, self._policy.lag
         values = [float(s.log_likelihood / n) for s in sums]
         has_newton = len(sums) > 1 and sums[1].curvature.size > 0
         believed = 1 if self._believes_newton and has_newton else 0
         self.value = values[believed]
-        if len(sums) > 1 + has_newton:  # what was the answer before is among them
+        if len(sums) > 1 + has_newton:  # the earlier answer is among them
             self._gains.append(values[believed] - values[-1])
         self._answers.append(self._newton if believed else _x(self._em))
         self._learn_em(sums[0])
@@ -171,7 +171,7 @@ class Average:
         self._smooth = (1 - share) * self._smooth + share * _x(self._em)
 
     def _m_step(self, alphas: NDArray[np.float64], n_clients: float) -> Parameters:
-        """Where the average leads; priors count against as many clients as a cohort has."""
+        """The EM step of the average; priors are weighed against the clients of one cohort."""
         prior = self._problem.category_prior / n_clients
         after = self._surrogate.maximise(alphas, category_prior=prior)
         counts = self._size_counts * n_clients
@@ -188,7 +188,7 @@ class Average:
         gradient = point.gradient + np.pad(prior, ((0, 0), (0, 1))).reshape(-1)
         self._quadratic.add(x, gradient, curvature, sums.n_clients, self._policy.full_weight)
         self._newton = self._quadratic.optimum(x)
-        # Where the likelihood is flat a model can lose a component: then it begins anew.
+        # If the likelihood is flat, a model can lose a component: then it begins anew.
         if (self._at(self._newton).weights < self._em.weights / 4).any():
             self._newton, self._leads = _x(self._em), []
             self._quadratic = Quadratic(len(x))
@@ -209,7 +209,7 @@ class Quadratic:
         self, x: NDArray[np.float64], gradient: NDArray[np.float64], hessian: NDArray[np.float64],
         n_clients: float, full_weight: int,
     ) -> None:  # fmt: skip
-        """Take in one more cohort, asked at x; the first ones, asked too far away, count for less."""
+        """Take in one more cohort, asked at x; the first, asked far from the optimum, count less."""
         self._n, self._n_clients = self._n + 1, self._n_clients + n_clients
         new = min(self._n / full_weight, 1.0) ** 2
         self._weight += new
@@ -218,9 +218,9 @@ class Quadratic:
         self._b = (1 - share) * self._b + share * (hessian @ x - gradient)
 
     def optimum(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Where to ask next, from x: uphill, by half a logarithm at most.
+        """The next point to ask about, from x: uphill, by at most half a logarithm.
 
-        Directions of which all clients together say less than one client could are damped.
+        Directions with less information from all clients together than one client could give are damped.
         """
         values, axes = np.linalg.eigh(self._hessian)
         along = axes.T @ (self._hessian @ x - self._b)

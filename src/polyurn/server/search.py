@@ -2,9 +2,9 @@
 
 Its first round groups the clients in random ways, which makes the starts. Then every round is:
 
-    judge      every climber moves to its best trial; the aggregated likelihood is the only judge
-               (where clients have left or come, of this round alone)
-    halve      who has met a better climber leaves, and every other round the worse half does
+    judge      every climber moves to its best trial; only the aggregated likelihood decides
+               (of this round alone, if clients have left or come)
+    halve      a climber that has met a better one leaves, and every other round the worse half
                (successive halving: Jamieson and Talwalkar, 2016)
     stop       the leader's quadratic model promises less than tol / 10, no other start will pass it,
                and there was no gain for `patience` rounds
@@ -12,10 +12,10 @@ Its first round groups the clients in random ways, which makes the starts. Then 
                Pernkopf and Bouchaffra, 2005)
     propose    all: an EM step; the best few: the Hessian and Newton steps of three dampings
 
-Where there are many clients, a part of them runs the race first: which start is best can be seen from
-some thousand clients, only where exactly its optimum is takes all of them (refining on a subsample:
-Bradley and Fayyad, 1998). A search says what to ask and takes in the answers; it asks no client itself.
-Where rounds reach samples of the clients, the search is that of `sampled.py`.
+If there are many clients, a part of them runs the race first: some thousand clients show which start is
+best, and only the exact optimum takes all of them (refining on a subsample: Bradley and Fayyad, 1998). A
+search says what to ask and takes in the answers; it asks no client itself. `sampled.py` has the search
+for rounds that reach samples of the clients.
 """
 
 from collections.abc import Mapping, Sequence
@@ -53,15 +53,15 @@ from polyurn.wire import (
     Statistics,
 )  # fmt: skip
 
-# The Hessian's eigenvalues and eigenvectors, and the entries of x that it is about.
+# The Hessian's eigenvalues and eigenvectors, and the entries of x that it covers.
 Curvature = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
 class State:
-    """What a search has come to after a round.
+    """The state of a search after a round.
 
-    Likelihoods and what there may be left to gain (`promise`, taken twofold) are in nats per client.
+    Likelihoods are in nats per client, and so is `promise`: twice the gain that may remain.
     """
 
     n_clients: float  # who judged
@@ -72,12 +72,12 @@ class State:
     converged: bool = False
     nearly_done: bool = False  # the next round may be the last
     promise: float = float("inf")
-    changed: bool = False  # other clients have judged than in the round before
+    changed: bool = False  # the clients that judged differ from those of the round before
     n_agreeing: int | None = None  # starts that ended at the leader's optimum, if that was counted
 
 
 class Search(Protocol):
-    """Whoever says what to ask in a round and learns from the answers; it asks no client itself."""
+    """Says what to ask in a round and learns from the answers; it asks no client itself."""
 
     problem: Problem
     max_upload: int  # may be changed between rounds
@@ -91,10 +91,10 @@ class Search(Protocol):
 
 @dataclass(eq=False)
 class Climber:
-    """Where a climber is, what it knows, and its next trials.
+    """A climber's point, what it knows there, and its next trials.
 
     `curved` are the components whose Hessian is asked for, at the trial `asks`; `n_vain` counts the
-    rounds since one brought a gain; `n_met` the starts that came to the same point, itself included.
+    rounds without a gain; `n_met` counts the starts that came to the same point, including this one.
     """
 
     number: int
@@ -116,7 +116,7 @@ class Climber:
         cls, at: Parameters, number: int, policy: Policy, *, is_recombined: bool = False,
         curvature: Curvature | None = None,
     ) -> "Climber":  # fmt: skip
-        """A climber that is about to ask about where it begins."""
+        """A climber whose next trial is the point where it begins."""
         x, n_met = to_x(at.weights, at.alphas), 0 if is_recombined else 1
         return cls(number, at.sizes, [x], policy.damping, is_recombined, curvature, n_met=n_met)
 
@@ -126,7 +126,7 @@ class Climber:
 
     @property
     def point(self) -> Point:
-        """The best point; there is one as soon as clients have judged a trial."""
+        """The best point, which exists as soon as clients have judged a trial."""
         assert self.best is not None
         return self.best
 
@@ -140,7 +140,7 @@ class Climber:
     def learn(
         self, points: list[Point], hessian: NDArray[np.float64] | None, policy: Policy
     ) -> None:
-        """Move to the best trial if it is better, and remember which damping was."""
+        """Move to the best trial if it is better, and remember its damping."""
         before, first = self.value, self.best is None
         found = max(points, key=lambda p: p.value)
         self.n_vain += 1
@@ -153,7 +153,7 @@ class Climber:
             vain = not values[i] > before
             self.damping = self.tried[-1] * max(policy.dampings) if vain else self.tried[i]
             self.damping = float(np.clip(self.damping, 1e-9, 1e2))
-        if not first:  # what it knew when it began serves its first steps
+        if not first:  # its first steps use what it knew when it began
             self.curvature = None
         if hessian is not None and self.best is not None:
             where = self._entries(self.curved)
@@ -162,11 +162,11 @@ class Climber:
             self.curvature = *np.linalg.eigh(along_cap(hessian, x, gradient, shape)), where
 
     def forget(self) -> None:
-        """Discard what other clients judged: it moves to its best trial, at least by an EM step."""
+        """Discard values that other clients judged: move to the best trial, at least by an EM step."""
         self.best, self.curvature = None, None
 
     def propose(self, policy: Policy, *, n_curved: int) -> None:
-        """Try the EM step, and Newton steps; ask for the Hessian of the components with most to gain."""
+        """Try the EM step and Newton steps; ask for the Hessian of components with the largest gains."""
         best = self.point
         self.trials = [best.x + policy.caution**self.n_vain * best.step]
         self.sizes = Sizes.unchecked(best.sizes.bins, best.masses)
@@ -186,7 +186,7 @@ class Climber:
                 self.trials.append(best.x + step)
 
     def remaining(self) -> float:
-        """Nats per client that may be left to gain: by the quadratic model, else by the pace."""
+        """The gain that may remain, in nats per client: by the quadratic model, else by recent gains."""
         if self.best is None:
             return np.inf
         promised = float(self.best.promise.sum()) / 2
@@ -214,7 +214,7 @@ class Climber:
 
 
 class Race:
-    """The search for one number of components, from groupings; or `begin` climbs, without a race."""
+    """The search for one number of components: a race of groupings, or the climb of `begin` alone."""
 
     def __init__(
         self, problem: Problem, groups: list[Group], settings: Settings, rng: np.random.Generator,
@@ -226,9 +226,9 @@ class Race:
         self._groups, self._numbers = groups, count(1)
         # The leader first, once clients have judged.
         self._climbers = [] if begin is None else [begin]
-        self._retired: list[Climber] = []  # a component of theirs may be of use
+        self._retired: list[Climber] = []  # one of their components may be of use
         self._values: list[float] = []  # of the leader, round by round
-        self._judges: tuple[int, ...] | None = None  # the fingerprint of those who judged last
+        self._judges: tuple[int, ...] | None = None  # fingerprint of the clients that judged last
 
     @property
     def leader(self) -> Climber:
@@ -254,7 +254,7 @@ class Race:
         self._values.append(leader.value)
         unranked = [c for c in self._climbers if self._is_unranked(c)]
         ranked = self._halve([c for c in self._climbers if not self._is_unranked(c)])
-        # Nobody waits for recombined ones: most of them climb back to where the leader is.
+        # The search does not wait for recombined climbers: most climb back to the leader's optimum.
         rivals = [c for c in ranked if c is not leader and not c.is_recombined]
         n_flat = int((np.array(self._values) > leader.value - self._tol).sum()) - 1
         state = State(
@@ -264,7 +264,7 @@ class Race:
             nearly_done=n_flat >= self._patience - 1,
             promise=max(c.value + 2 * c.remaining() for c in (leader, *rivals)) - leader.value,
             changed=changed,
-            n_agreeing=max(leader.n_met, 1),  # a recombined one that no start has met came there itself
+            n_agreeing=max(leader.n_met, 1),  # a recombined leader counts itself if no start has met it
         )  # fmt: skip
         new = self._recombine(ranked, len(unranked))
         self._propose(ranked + unranked, len(new))
@@ -290,20 +290,20 @@ class Race:
         self._climbers = [c for c in self._climbers if c.best is not None]
 
     def _judge_anew(self, sums: list[ExpectStatistics]) -> None:
-        """The same where clients have left or come: only likelihoods of this round are compared."""
+        """The same after clients have left or come: only likelihoods of this round are compared."""
         leader, expected = self.leader, self.leader.value + self.leader.remaining()
         for c in self._climbers:
             c.forget()
         self._judge(sums)
-        # What the leader gained is not known, and taken for what it could gain: once at rest, it does
-        # not wait anew for every client that is absent for a round.
+        # The leader's gain is not known and is taken to be what it could gain: a leader at rest does not
+        # wait again for every client that is absent for a round.
         self._values = [v + leader.value - expected for v in self._values]
 
     def _is_unranked(self, c: Climber) -> bool:
         return c.is_recombined and len(c.gains) < self._policy.unranked
 
     def _halve(self, climbers: list[Climber]) -> list[Climber]:
-        """Those that stay, best first: none that has met a better one, nor the worse half."""
+        """The climbers that stay, best first, without the worse half and those that met a better one."""
         kept: list[Climber] = []
         for c in climbers:
             met = (other for other in kept if c.is_near(other, self._policy, self._tol))
@@ -317,9 +317,9 @@ class Race:
         return kept[:n]
 
     def _is_at_rest(self, rivals: list[Climber], n_clients: float) -> bool:
-        """Whether the leader has nothing left to gain, and no other start is to pass it."""
+        """Whether the leader has nothing left to gain, and no other start will overtake it."""
         if self._patience and n_clients < CLIENTS_EACH * self.problem.n_components:
-            return True  # what seems to be left may never come
+            return True  # the gain that seems to remain may never come
         aim = self.leader.value + self._tol
         climbs = self._policy.safety * self.leader.remaining() >= self._tol
         return not climbs and all(c.value + c.remaining() < aim for c in rivals)
@@ -330,7 +330,7 @@ class Race:
         if len(self._values) < self._policy.recombined_from or not others:
             return []
         budget = self.max_upload - self.problem.trial_cost * (len(ranked) + n_unranked)
-        # Each is asked about for `unranked` rounds at least, and Newton steps need their share too.
+        # Each takes at least `unranked` rounds of queries, and Newton steps need their share, too.
         n = budget // ((1 + self._policy.unranked) * self.problem.trial_cost)
         chosen = self._rng.integers(len(others), size=max(0, min(self._policy.recombined, n)))
         leader = self.leader.point.parameters()
@@ -342,7 +342,7 @@ class Race:
     def _propose(self, climbers: list[Climber], n_new: int) -> None:
         """An EM step for all; best first, as far as the upload allows, the Hessian and Newton steps.
 
-        Where it does not allow the whole Hessian, the leader asks for that of some components.
+        If it does not allow the whole Hessian, the leader asks for that of some components.
         """
         trial, k = self.problem.trial_cost, self.problem.n_components
         budget = self.max_upload - trial * (len(climbers) + n_new)
@@ -352,17 +352,17 @@ class Race:
         for c in sorted(climbers, key=lambda c: -c.value):
             n_curved = k if n_newton > 0 and not self._is_unranked(c) else 0
             while n_curved and cost[n_curved] > budget:
-                # One component's Hessian says nothing of how it shares clients with another.
+                # The Hessian of one component does not show how it shares clients with another.
                 n_curved = n_curved - 1 if c is self.leader and n_curved > 2 else 0
             n_newton, budget = n_newton - (n_curved > 0), budget - cost[n_curved]
             c.propose(self._policy, n_curved=n_curved)
 
 
 class Screened:
-    """A race that a part of the clients judges, then the climb of its leader that all of them judge.
+    """A race that a part of the clients judges, then the climb of its leader that all clients judge.
 
-    The climb begins with the part's Hessian, so that most clients send a small fraction of what a race
-    takes. Clients whose bucket is below `buckets` are in the part, whose optimum is expected to miss
+    The climb begins with the part's Hessian, so that most clients send a small fraction of the numbers
+    of a race. The part has the clients whose bucket is below `buckets`; its optimum is expected to miss
     that of all clients by `precision` nats per client.
     """
 
@@ -375,7 +375,7 @@ class Screened:
         self._buckets, self._precision = buckets, precision
         rough = replace(settings, tol=max(settings.tol, precision / settings.policy.safety))
         self._race = Race(problem, groups, rough, rng)
-        self._screened: State | None = None  # what the part came to
+        self._screened: State | None = None  # the part's last state
 
     def queries(self) -> list[Query[Any]]:
         """What to ask in the next round."""
@@ -392,7 +392,7 @@ class Screened:
         state = self._race.learn(list(cast(BatchStatistics, answers[0]).answers))
         if state.converged:
             leader, self._screened = self._race.leader, state
-            number = max(state.starts) + 1  # for other clients it is another path
+            number = max(state.starts) + 1  # judged by other clients, it is another path
             at, known = leader.point.parameters(), leader.curvature
             begin = Climber.begin(at, number, self._settings.policy, curvature=known)
             at_once = replace(self._settings, patience=0)

@@ -1,10 +1,10 @@
-"""Where to begin: a survey of the clients, many starts from a second round, and recombinations of two.
+"""Starts: a survey of the clients, many starts from a second round, and recombinations of two starts.
 
-The first round says how clients vary, and which sizes occur inside each bin: components differ in the
-masses of coarse bins, and the profile inside them is learned once, so that spikes are reproduced. The
-second round lets every client join, in each start, the group whose random linear score of its features
-is highest, and returns the groups' moments. Groups are planned to be large, but chance can leave one
-with few clients, whose sum then hides little. Nothing is judged here.
+The first round shows how clients vary, and which sizes occur inside each bin: components differ in the
+masses of coarse bins, and the profile inside is learned once, so that spikes are reproduced. In the
+second round every client joins, for each start, the group with the highest random linear score of its
+features; the answer has the groups' moments. Groups are planned to be large, but chance can leave one
+with few clients, whose sum then hides little. No start is judged here.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,24 +24,24 @@ from polyurn.wire import Group, GroupStatistics, Parameters, Survey, SurveyStati
 _MOST_SIZES = 4_096
 # Otherwise for a bin: widths of 0.3 %, 1 % and 4 % of the size, where the bins of components have 19 %.
 _PER_DOUBLING = 256, 64, 16
-# Beyond these a concentration per size is as good as none, or as an even profile.
+# Beyond these bounds, a concentration per size acts like none, or like an even profile.
 _LOG_CONCENTRATIONS = np.log(1e-6), np.log(1e6)
-# Directions in which clients hardly vary would be noise blown up.
+# Scaling directions in which clients hardly vary would amplify noise.
 _SMALLEST_VARIANCE = 1e-9
 # No group is planned to hold less than this share of the clients.
 _SMALLEST_SHARE = 0.02
-# The average client is given this share of every category, so that no start rules anything out.
+# The average client gets this share of every category, so that no start makes a category impossible.
 _EVEN_SHARE = 0.01
-# A start's concentration; moments of few clients can be anything.
+# Bounds of a start's concentration; moments of few clients can have any value.
 _CONCENTRATIONS = 0.01, 1_000.0
 
 _Scores = tuple[NDArray[np.float64], NDArray[np.float64]]  # of each group: directions, offsets
 
 
 def survey(n_categories: int, bins: SizeBins, *, max_upload: int) -> Survey:
-    """The first round's question: all covariances if a client may send that many numbers.
+    """The query of the first round: with all covariances if a client may send that many numbers.
 
-    Sizes are asked for in the finest bins that leave room for them.
+    It asks for sizes in the finest bins that leave room for the covariances.
     """
     for pairs in (True, False):
         for fine in _finer_bins(bins):
@@ -101,7 +101,7 @@ class Landscape:
 
 
 def landscape(query: Survey, sums: SurveyStatistics, *, sizes: bool) -> Landscape:
-    """What the first round says; without `sizes`, of what clients hold and not of how much."""
+    """The result of the first round; without `sizes`, without the sizes of clients."""
     mean = sums.features / sums.n_clients
     if query.pairs:
         lower = np.zeros((len(mean), len(mean)))
@@ -110,7 +110,7 @@ def landscape(query: Survey, sums: SurveyStatistics, *, sizes: bool) -> Landscap
         if not sizes:
             covariances[-1] = covariances[:, -1] = 0.0
         variances, axes = np.linalg.eigh(covariances)
-        # Which of two opposite axes comes out is rounding's choice: the largest entry is positive.
+        # Rounding decides which of two opposite axes is found: the largest entry is made positive.
         largest = axes[np.abs(axes).argmax(axis=0), np.arange(len(axes))]
         axes = axes * np.where(largest < 0, -1.0, 1.0)
     else:
@@ -127,7 +127,7 @@ def random_groups(
 ) -> list[Group]:  # fmt: skip
     """Random ways to put clients into groups; the three kinds take turns.
 
-    Which kind serves best depends on the clients, and by far, so none may be left out by chance.
+    The best kind depends strongly on the clients, so that chance must not leave one out.
     """
     if n_components == 1 or len(land.deviations) == 0:
         zeros = np.zeros((n_components, len(land.mean)))
@@ -139,7 +139,7 @@ def random_groups(
 
 
 def starts(sums: Sequence[GroupStatistics], problem: Problem) -> list[Parameters]:
-    """Parameters that match the moments of each group, pooled over categories; for each grouping.
+    """For each grouping the parameters that match the moments of each group, pooled over categories.
 
     A group's moments are mixed with those of one average client.
     """
@@ -179,7 +179,7 @@ def recombine(leader: Parameters, other: Parameters, *, rng: np.random.Generator
 def _cuts(land: Landscape, k: int, rng: np.random.Generator) -> _Scores:
     """Intervals along one direction, at random quantiles: the upper envelope of k lines."""
     axis = _random_directions(land, 1, rng)[:, 0]
-    if rng.random() < 1 / 3:  # how concentrated a client is, or how large, whatever it holds
+    if rng.random() < 1 / 3:  # only how concentrated a client is, or how large
         alone = np.zeros(len(land.mean))
         alone[rng.choice([-2, -1])] = 1.0
         deviation = np.linalg.norm(alone @ (land.directions * land.deviations**2))
@@ -198,9 +198,9 @@ def _classifier(land: Landscape, k: int, rng: np.random.Generator) -> _Scores:
 
 
 def _category_groups(land: Landscape, k: int, rng: np.random.Generator) -> _Scores:
-    """A client joins the group of categories that it holds most of, compared with the average.
+    """A client joins the group whose categories it holds most of, compared with the average.
 
-    Categories are dealt at random; each group gets one at least, if there are enough.
+    Categories are assigned at random; each group gets at least one, if there are enough.
     """
     mean = land.mean[:-2]
     groups = rng.integers(k, size=len(mean))
@@ -216,7 +216,7 @@ def _category_groups(land: Landscape, k: int, rng: np.random.Generator) -> _Scor
 def _random_directions(land: Landscape, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """Random directions in which clients have unit variance, shape (n_features, n).
 
-    Large ones are favoured, but mildly: what tells components apart may vary little.
+    Large variances are slightly favoured: the differences between components may vary little.
     """
     favour = np.sqrt(land.deviations / land.deviations.max())
     draws = rng.standard_normal((len(favour), n)) * favour[:, None]

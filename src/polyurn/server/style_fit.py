@@ -7,10 +7,10 @@ matrices of `wire/style_queries.py`, the law of `model/style.py` gives
 
 which are solved for E, V and B, whatever the sizes and labels of the clients.
 
-Standard errors are those of the delta method: of sampled clients, of noise, and of clipping. No number
-more is asked for than the estimates need: groups of clients for a jackknife would be smaller sums, and
-under differential privacy each would have all of the noise. What clients' moments vary by is therefore
-that of the fitted Gaussian law; heavier tails than that make the errors too small.
+Standard errors are those of the delta method: of sampled clients, of noise, and of clipping. Only the
+numbers that the estimates need are asked for: groups of clients for a jackknife would be smaller sums,
+and under differential privacy each would have the whole noise. The variance of clients' moments is
+therefore that of the fitted Gaussian law; with heavier tails the errors are too small.
 """
 
 import math
@@ -30,13 +30,13 @@ from polyurn.typed.arguments import checked
 from polyurn.wire import Aggregator, Noised
 from polyurn.wire.style_queries import BoundedStyle, StyleMoments, StyleStatistics, square, triangle
 
-# Less of the label shares' variance is rounding: shares add up to 1, so one direction has none.
+# A smaller part of the label shares' variance is rounding: shares add up to 1, so one direction is 0.
 _LEAST_SHARE = 1e-6
 # Below this, 1 - a and 1 - c are rounding: every client has one label, or one point of each label.
 _NOTHING = 1e-9
-# 1 - c is seen through noise if it is so many standard deviations of it.
+# 1 - c counts as known if it is at least this many standard deviations of its noise.
 _SURE = 2.0
-# Of a relative step of a difference quotient: the cube root of the rounding of float64.
+# The relative step of a difference quotient: the cube root of the rounding of float64.
 _STEP = 6e-6
 # Clients, and points of each, that are simulated to see what clipping does to the estimates.
 _SIMULATED, _MOST_POINTS = 2_000, 200
@@ -59,7 +59,7 @@ def fit_style(
     """Learn how clients differ besides their labels, in one round.
 
     Clients with records send 5 + m + 3 m (m + 1) / 2 numbers, once. Negative eigenvalues of B, V and E
-    are set to 0. Where every client has one label, B and V cannot be told apart, and all of it is B.
+    are set to 0. If every client has one label, B and V cannot be distinguished: B gets all of it.
 
     Parameters
     ----------
@@ -70,13 +70,13 @@ def fit_style(
     space : StyleSpace
         Of the server's own proxy points: see `style_space`.
     label_effect : bool
-        Whether label shares are asked for as well, so that style follows them: for federations where
-        label and style go together. L + L (L + 1) / 2 + L m numbers more.
+        Whether label shares are asked for as well, so that style depends on them: for federations where
+        label and style are correlated. It takes L + L (L + 1) / 2 + L m more numbers.
     cohort_size : int, optional
         How many clients are asked; all of them by default, and always with `epsilon`.
     epsilon, delta : float, optional
-        Ask with (ε, δ)-differential privacy for one client added or removed. What the noise does to the
-        estimates is in their standard errors.
+        Ask with (ε, δ)-differential privacy for one client added or removed. The standard errors of the
+        estimates include the noise.
     clip : float, optional
         With `epsilon`: the norm at which a client's second moments are cut; by default m, the mean of
         z'z in the proxy data. Larger ones are scaled down less often, and all have more noise.
@@ -156,7 +156,7 @@ class Estimates:
 
 @dataclass(frozen=True)
 class Clients:
-    """How many there are, and the means over them of Σ_l (n_l / n)², 1 / n and L_i / n."""
+    """The number of clients, and the means over them of Σ_l (n_l / n)², 1 / n and L_i / n."""
 
     n_clients: float
     squared_shares: float
@@ -166,7 +166,7 @@ class Clients:
 
     @property
     def n_points(self) -> int:
-        """The points of a client like the mean one, as far as they matter: from 2 to 200."""
+        """The number of points of a client like the mean one, limited to 2 to 200."""
         return max(2, round(1 / max(self.inverse_size, 1 / _MOST_POINTS)))
 
     def shares(self) -> NDArray[np.float64]:
@@ -188,7 +188,7 @@ def _fitted(
     n_clients = float(sums.n_clients)
     if sigmas is None and not n_clients >= 2:
         raise FitError(
-            "expected answers of two clients with records at least, a style is how they differ, got "
+            "expected answers of at least two clients with records, a style is how they differ, got "
             f"{n_clients:g}"
         )
     if not n_clients >= 1:
@@ -332,7 +332,7 @@ def _of_sampling(
     covariance[second, first] = (t2 - tt).T
     covariance[second, second] = both - t2 - t2.T + tt
     covariance[third, third] = b * max(1 - c, 0.0) * _pairs(e_)
-    # Around the mean: the equations take μμ' away from T1, and what is left does not depend on μ.
+    # Around the mean: the equations subtract μμ' from T1, and the rest does not depend on μ.
     centred = sums.copy()
     centred[5 : 5 + m] = 0.0
     centred[5 + m : 5 + m + n_lower] = n * triangle(one)
@@ -354,12 +354,12 @@ def _of_clipping(
 ) -> NDArray[np.float64]:
     """How much clipping moves the estimates: clients of the fitted law, clipped and not.
 
-    The same simulated clients are in both, so that the difference has hardly any chance in it.
+    Both have the same simulated clients, so that the difference has little random error.
     """
     rng = np.random.default_rng(0)
     m, shares = len(fitted.mean), clients.shares()
     per_label = np.maximum(1, np.rint(clients.n_points * shares).astype(int))
-    # The most frequent: without two of a label nothing is solved.
+    # The most frequent labels: the equations need two points of a label.
     per_label[0] = max(2, per_label[0])
     roots = [np.linalg.eigh(one) for one in (fitted.shared, fitted.by_label, fitted.within)]
     b, v, e = (vectors * np.sqrt(np.maximum(values, 0.0)) for values, vectors in roots)
@@ -377,7 +377,7 @@ def _of_clipping(
 def _sums(
     points: NDArray[np.float64], per_label: NDArray[np.int64], clip: float
 ) -> NDArray[np.float64]:
-    """What simulated clients of the same label counts send, as a vector without label_effect."""
+    """The vector that simulated clients with the same label counts send, without label_effect."""
     n_clients, n = points.shape[:2]
     w = per_label / n
     starts = np.cumsum(per_label) - per_label

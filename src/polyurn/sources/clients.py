@@ -1,7 +1,7 @@
 """Where clients come from: a table, or a folder of packed ones, read as histograms.
 
-What is taken from a table instead of being declared is said, and what is wrong with it is an error with
-the name of the file and the line.
+A message says what was taken from a table because it was not declared. An error in a table names the
+file and the line.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from polyurn.client.bins import Bins
+from polyurn.client.columns import as_arrow, check_missing, without_missing
 from polyurn.client.counting import Histograms
 from polyurn.client.layout import NO_COLUMNS, Columns, Layout, column_text
-from polyurn.client.tables import layout_histograms, observed_categories, table_layout
-from polyurn.counts import check_counts, client_sizes, digest, drop_empty
+from polyurn.client.tables import layout_histograms, observed_categories, table_layout, with_names
+from polyurn.counts import Match, check_counts, client_sizes, digest, drop_empty
 from polyurn.errors import CountsError, FileError, ParameterError, RowError
 from polyurn.model.mdm import MDM
 from polyurn.storage.models import Saved
@@ -43,8 +44,9 @@ _SAME = 1e-9  # relative; means of the same likelihoods differ by less, in anoth
 class Reading:
     """How to read tables.
 
-    `asked` are the columns that options name; `remembered`, those of a model file or an earlier table;
-    `elsewhere`, those that are read for something else, as features.
+    `asked` are the columns that options name, `remembered` those of a model file or an earlier table,
+    and `elsewhere` those with another use, such as features. `match` maps the table's names of
+    categories to the model's.
     """
 
     say: Say
@@ -52,17 +54,19 @@ class Reading:
     remembered: Columns = NO_COLUMNS
     drop_empty: bool = False
     elsewhere: Sequence[str] = ()
+    drop_missing: bool = False
+    match: Match | None = None
 
     def like(self, saved: Saved[MDM]) -> "Reading":
-        """The same, with the columns of the table that an MDM was fitted to."""
+        """The same reading, with the columns of the table that an MDM was fitted to."""
         data = saved.provenance.data
         if not isinstance(data, DataProvenance):
             return self
         return replace(self, remembered=Columns(data.client, data.category, data.count))
 
     def after(self, table: "ClientTable") -> "Reading":
-        """The same, for tables that need not have the columns of the first."""
-        return replace(self, asked=NO_COLUMNS, remembered=table.columns, elsewhere=())
+        """The same reading, for tables that need not have the columns of the first table."""
+        return replace(self, asked=NO_COLUMNS, remembered=table.columns, elsewhere=(), match=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +88,7 @@ class ClientTable(Histograms):
 
     @property
     def digest(self) -> str:
-        """A name for the histograms that others are not expected to have."""
+        """A checksum of the histograms."""
         return digest(self.counts)
 
     def aggregator(
@@ -106,7 +110,7 @@ class ClientTable(Histograms):
 
 @dataclass(frozen=True, eq=False)
 class PackedClients:
-    """All clients of a folder of shards; what `ClientTable` is for a table."""
+    """All clients of a folder of shards, with the interface of a `ClientTable`."""
 
     folder: ShardFolder
 
@@ -151,7 +155,7 @@ class PackedClients:
         return ShardAggregator(self.folder, rng=seed, sampling=sampling, n_threads=threads)
 
     def blocks(self) -> Iterator["sparse.csr_array[Any]"]:
-        """The histograms, some clients at a time."""
+        """The histograms, block by block."""
         for i, shard in enumerate(self.folder.shards):
             rows = self.folder.rows(i)
             for start in range(0, shard.n_clients, _TOGETHER):
@@ -249,7 +253,8 @@ def _fitted(saved: Saved[MDM], read: ClientTable | PackedClients) -> NDArray[np.
 def histograms_of(
     table: Any, path: Path, reading: Reading, declared: Declared | Bins = None
 ) -> ClientTable:
-    """The histograms of a table that was read from `path`; without `declared`, of what it shows."""
+    """The histograms of a table that was read from `path`; by default with its own categories."""
+    kept: NDArray[np.int64] | None = None
     with naming(path):
         layout = table_layout(
             table, reading.asked, remembered=reading.remembered, declared=declared,
@@ -257,27 +262,41 @@ def histograms_of(
         )  # fmt: skip
         for remark in layout.remarks:
             reading.say(remark)
-        if declared is None:
-            declared = shown_categories(table, layout)
-            reading.say(_shown(declared))
-        found = layout_histograms(table, layout, declared)
+        if reading.drop_missing:
+            n_rows, (table, kept) = len(table), without_missing(as_arrow(table), layout.read)
+            reading.say(f"left out {n_rows - len(kept):,} of {n_rows:,} rows, with missing values")
+    with naming(path, kept):
+        check_missing(as_arrow(table), layout.read)
+        shown = declared
+        if shown is None:
+            reading.say(_shown(shown := shown_categories(table, layout)))
+        if reading.match:
+            table = with_names(as_arrow(table), layout.category, shown, reading.match, reading.say)
+        found = layout_histograms(table, layout, shown)
+        n_clients, n_categories = found.shape
+        if declared is None and n_categories > n_clients:
+            reading.say(
+                f"more categories ({n_categories:,}) than clients ({n_clients:,}): see that --client "
+                "and --category are not exchanged"
+            )
     return ClientTable(found.counts, found.clients, found.categories, path, layout.columns)
 
 
 def shown_categories(table: Any, layout: Layout) -> int | tuple[str, ...]:
-    """The categories that a table shows."""
+    """The categories that occur in a table."""
     if layout.category is None:
         return layout.wide
     return observed_categories(table, category=layout.category)
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """What is wrong with a table, with the name of its file and the line."""
+def naming(path: Path, kept: NDArray[np.int64] | None = None) -> Iterator[None]:
+    """Add the name of the file and the line to an error in a table; `kept` are the rows."""
     try:
         yield
     except RowError as error:
-        raise CountsError(f"{path}: {error.at(row_location(path, error.row))}") from None
+        row = error.row if kept is None else int(kept[error.row])
+        raise CountsError(f"{path}: {error.at(row_location(path, row))}") from None
     except CountsError as error:
         raise CountsError(f"{path}: {error}") from None
 
@@ -300,10 +319,11 @@ def data_provenance(
 
 
 def _opened(path: Path, reading: Reading, declared: Declared) -> ShardFolder:
-    """The folder, if its categories are those that are declared, and nothing is asked of a table."""
+    """The folder, if its categories are the declared ones and no option is for tables only."""
     asked = {
         "--client": reading.asked.client, "--category": reading.asked.category,
         "--count": reading.asked.count, "--drop-empty": reading.drop_empty or None,
+        "--drop-missing": reading.drop_missing or None, "--map": reading.match or None,
     }  # fmt: skip
     for option, value in asked.items():
         if value is not None:
@@ -323,7 +343,7 @@ def _opened(path: Path, reading: Reading, declared: Declared) -> ShardFolder:
 
 
 def _shown(categories: int | tuple[str, ...]) -> str:
-    """What to say about categories that were not declared."""
+    """The message about categories that were not declared."""
     if isinstance(categories, tuple) and all(name.isdecimal() for name in categories):
         return (
             f"{counted(len(categories), 'category')} from the table, whose numbers are taken as names, "

@@ -1,7 +1,7 @@
 """Where points come from: a table, or a NumPy archive, with the label and the features of each.
 
-What is taken from a file instead of being named is said. An archive has arrays called features, labels
-and clients; its labels and clients are read like columns of a table.
+A message says what was taken from a file because it was not named. An archive has the arrays features,
+labels and clients; its labels and clients are read like columns of a table.
 """
 
 import math
@@ -73,15 +73,15 @@ class PointFile:
             )
 
     def label_column(self, asked: str | None) -> str:
-        """The column with the label: the one that is asked for, or "label"."""
+        """The column with the label: the one that the option names, or "label"."""
         name = asked or "label"
-        if "," in name:  # several, which are crossed
+        if "," in name:  # several columns, which are crossed
             return name
         with naming(self.path):
             return find_column(self.columns, name, option="--label")
 
     def client_column(self, asked: str | None) -> str:
-        """The column with the client: the one that is asked for, or "client"."""
+        """The column with the client: the one that the option names, or "client"."""
         if self.array is not None and "client" not in self.columns:
             raise FileError(
                 f"{self.path}: expected an array 'clients', which says whose each point is"
@@ -90,7 +90,7 @@ class PointFile:
             return find_column(self.columns, asked or "client", option="--client")
 
     def shown_labels(self, column: str | Sequence[str]) -> int | tuple[str, ...]:
-        """The labels that the points have: how many, or their names."""
+        """The labels of the points: their number, or their names."""
         if self.array is not None:
             return max(2, int(np.max(self.table["label"], initial=0)) + 1)
         with naming(self.path):
@@ -105,7 +105,7 @@ class PointFile:
     ) -> NDArray[np.int64]:
         """The number of each point's label, shape (n_points,).
 
-        `lacks` begins the error about a label that nobody declared, "proxy.csv has no point", say, and
+        `lacks` begins the error about an undeclared label (such as "proxy.csv has no point"), and
         `advice` ends it.
         """
         with naming(self.path):
@@ -131,7 +131,7 @@ class PointFile:
     def feature_columns(
         self, asked: Sequence[str] | None, *, leave_out: Sequence[str], say: Say
     ) -> tuple[str, ...] | None:
-        """The columns with features: those asked for, or all that hold numbers, and that is said."""
+        """The columns with features: those of the option, else all with numbers, with a message."""
         if asked is not None or self.array is not None:
             return None if asked is None else tuple(asked)
         with naming(self.path):
@@ -150,7 +150,7 @@ class PointFile:
         return found
 
     def check_n_features(self, features: NDArray[Any], expected: int, like: Path) -> None:
-        """Stop at points that have more features, or fewer, than those of another file."""
+        """Refuse points with another number of features than those of another file."""
         if features.shape[1] != expected:
             raise CountsError(
                 f"{self.path}: expected points of {counted(expected, 'feature')}, as in {like}, got "
@@ -187,7 +187,7 @@ def read_points(
     declared: Declared,
     say: Say,
 ) -> Points:
-    """The points of a file; labels and features that are not named are those that it shows."""
+    """The points of a file; labels and features that are not named are found in it."""
     file = PointFile.read(path, say)
     file.refuse_names({"--label": label, "--client": client, "--features": features})
     if file.array is not None and isinstance(declared, tuple):
@@ -227,7 +227,7 @@ def read_records(
 def styled_features(
     file: PointFile, path: Path, columns: str | None, categories: Sequence[str]
 ) -> tuple[Style, NDArray[Any]]:
-    """The style of a file, whose labels are these categories, and the points' features for it."""
+    """The style in a file, if its labels are these categories, and the points' features for it."""
     saved = load_saved(path, Style)
     if saved.categories is not None and tuple(saved.categories) != tuple(categories):
         raise ParameterError(
@@ -241,7 +241,7 @@ def styled_features(
 
 
 def style_columns(path: Path, columns: str | None, where: Path) -> Sequence[str]:
-    """The columns in which a style is measured: those of the option, or of its file."""
+    """The columns in which a style is measured: those of the option, or those in its file."""
     if is_archive(where):
         return ()
     if columns is not None:
@@ -265,7 +265,7 @@ def read_pictures(
     """Points as a report shows them, shape (n_points, ...): as an archive has them, or of this shape."""
     file, column = PointFile.read(path), label or "label"
     file.refuse_names({"--label": label, "--features": features})
-    if file.array is not None:  # whose labels are numbers, whatever they are called elsewhere
+    if file.array is not None:  # its labels are numbers, even if they have names elsewhere
         return _shaped(file.array, shape), file.codes(style.model.space.n_labels, column)
     codes = file.codes(style.declared, column)
     names = features or style.features

@@ -1,7 +1,6 @@
-"""Proxy points and the clients that are to hold them: read from files, with the same categories.
+"""Proxy points and the clients that will hold them: read from files, with the same categories.
 
-Clients are those of a table, or drawn from an MDM file. Which points a client is given is
-`partitioning/assign.py`'s.
+Clients are those of a table, or drawn from an MDM file. `partitioning/assign.py` gives them points.
 """
 
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from polyurn.client.columns import column_counts
 from polyurn.client.counting import category_names
 from polyurn.client.layout import category_columns, column_text
-from polyurn.client.tables import category_codes, known_codes, table_layout
+from polyurn.client.tables import category_codes, known_codes, table_layout, with_names
 from polyurn.errors import CountsError
 from polyurn.memory import check_memory
 from polyurn.model.mdm import MDM
@@ -34,20 +33,20 @@ from polyurn.storage.models import Saved
 from polyurn.storage.table_files import parquet_rows, read_table, table_batches
 from polyurn.wording import counted
 
-# Peak memory of `partition` grows by so many bytes with each proxy point, and with each point that a
-# client asks for (measured with 2 and 8 million of either, 20 points and 6.4 rows a client).
+# Bytes of peak memory of `partition` for each proxy point, and for each point that a client asks for
+# (measured with 2 and 8 million of either, 20 points and 6.4 rows per client).
 _BYTES_PER_PROXY_POINT = 27
 _BYTES_PER_ASKED_POINT = 43
-# And with each feature of a proxy point, for a style (200,000 and 800,000 points of 16 features in a
+# Bytes for each feature of a proxy point, with a style (200,000 and 800,000 points of 16 features in a
 # column of lists: 41; in columns of their own they take 29).
 _BYTES_PER_FEATURE = 41
-# Less is not worth a sentence.
+# Less memory needs no message.
 _LARGE = 2**29
 
 
 @dataclass(frozen=True)
 class ProxyClients:
-    """Proxy data and the clients that are to hold them.
+    """Proxy data and the clients that will hold them.
 
     `labels` and `positions`, of shape (n_points,), are the category of each point that a client can
     hold and its row. `counts`, of shape (n_clients, n_categories), and the ids in `clients` are None
@@ -64,7 +63,7 @@ class ProxyClients:
     clients: NDArray[Any] | None = None
 
     def drawn(self, n_clients: int, *, rng: int) -> "ProxyClients":
-        """So many clients of the population."""
+        """The proxy data with this many clients, drawn from the population."""
         return replace(self, counts=self.population.sample(n_clients, rng=rng))
 
 
@@ -78,7 +77,7 @@ def read_proxy(
 ) -> ProxyClients:
     """The labels of the proxy data, and clients of a table or of an MDM with the same categories.
 
-    Where a client of a table cannot be served, others of `redraw_from` may take its place.
+    Clients drawn from `redraw_from` may replace clients of a table that cannot be served.
     """
     file.refuse_names({"--label-column": label_column})
     model = clients if isinstance(clients, Saved) else redraw_from
@@ -92,10 +91,13 @@ def read_proxy(
         assert isinstance(clients, Path)
         declared = _categories_of_both(file, column, clients, reading)
     with naming(file.path):
-        codes, positions = _held(file.table, declared, column, reading.say)
+        points = file.table
+        if reading.match:
+            points = with_names(points, column, declared, reading.match, reading.say)
+        codes, positions = _held(points, declared, column, reading.say)
     if isinstance(clients, Saved):
         return ProxyClients(file, codes, positions, category_names(declared), clients.model)
-    read = read_clients(clients, reading, declared)
+    read = read_clients(clients, replace(reading, match=None), declared)
     population = Oracle(read.counts) if redraw_from is None else redraw_from.model
     return ProxyClients(
         file, codes, positions, read.categories, population, read.counts, read.clients
@@ -105,11 +107,13 @@ def read_proxy(
 def _categories_of_both(
     file: PointFile, column: str | tuple[str, ...], clients: Path, reading: Reading
 ) -> int | tuple[str, ...]:
-    """The categories that the proxy data and the clients show together, which is said."""
-    of_points = file.shown_labels(column)
+    """The categories of the proxy data and the clients together, with a message."""
     with naming(clients):
         table = read_table(clients)
         of_clients = shown_categories(table, table_layout(table, reading.asked))
+    if reading.match:  # points get the clients' names
+        return of_clients
+    of_points = file.shown_labels(column)
     if isinstance(of_points, int) and isinstance(of_clients, int):
         found: int | tuple[str, ...] = max(of_points, of_clients)
     else:  # numbers with numbers, names with names
@@ -125,7 +129,7 @@ def _label_column(
 ) -> str | tuple[str, ...]:
     """The column of the proxy data with the category, or those that are crossed.
 
-    Asked for, or remembered by an MDM file, or called "label".
+    It is the one that the option names, or that of the MDM file's table, or "label".
     """
     option = "--label-column"
     if asked is None and reading.remembered.category is not None:
@@ -139,10 +143,10 @@ def _label_column(
 def _held(
     points: Any, categories: int | tuple[str, ...], column: str | tuple[str, ...], say: Say
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The category of each proxy point that a client can hold, and the rows in which they stand.
+    """The category of each proxy point that a client can hold, and the rows of these points.
 
-    A value that is no category is more likely a mistake, and an error. A combination of crossed columns
-    that no client has is not: such points are left out, and that is said.
+    A value that is not a category is probably a mistake, and an error. A combination of crossed columns
+    that no client has is not a mistake: such points are left out, with a message.
     """
     if not isinstance(column, tuple):
         codes = category_codes(points, categories, category=column)
@@ -153,7 +157,7 @@ def _held(
         category_codes(points, categories, category=column)  # which says why
     if len(positions) < len(codes):
         left_out = counted(len(codes) - len(positions), "proxy point")
-        say(f"left out {left_out} of combinations that are no category of the clients")
+        say(f"left out {left_out} of combinations that are not categories of the clients")
     return codes[positions], positions
 
 
@@ -166,10 +170,10 @@ def say_memory(
     n_features: int = 0,
     n_asked: int | None = None,
 ) -> None:
-    """Say how much memory a partition of Parquet files takes if it is much, before they are read.
+    """Say, before Parquet files are read, how much memory a partition takes, if it is much.
 
-    `n_asked` points are what clients of an MDM file ask for; by default, every proxy point once. Text
-    files say nothing before they are read.
+    Clients of an MDM file ask for `n_asked` points; by default, for every proxy point once. The rows of
+    text files cannot be counted before they are read.
     """
     if labels.suffix != ".parquet" or clients.suffix not in (".parquet", ".json"):
         return
@@ -189,7 +193,7 @@ def say_memory(
 
 
 def _n_points(clients: Path, count: str | None) -> int:
-    """How many points the clients of a Parquet file ask for."""
+    """The number of points that the clients of a Parquet file ask for."""
     name, total = count or "count", 0
     with naming(clients):
         try:
@@ -197,6 +201,6 @@ def _n_points(clients: Path, count: str | None) -> int:
                 if name not in table.column_names:
                     return parquet_rows(clients) or 0  # every row is one point
                 total += int(np.sum(column_counts(table, name)))
-        except ValueError:  # not a column of counts: whoever reads the table says what is wrong
+        except ValueError:  # not a column of counts: reading the table will report the error
             return parquet_rows(clients) or 0
     return total

@@ -1,6 +1,6 @@
 """The style space that a federation is asked in: of proxy points with its categories, or from a file.
 
-What does not suit the federation is said with the name of the file. Nobody is asked here.
+An error about a file that does not fit the federation names the file. No node is asked here.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _SHOWN = 4  # categories that the proxy points lack, by their names
 
 
 def saved_space(path: Path, federation: Federation) -> tuple[StyleSpace, tuple[str, ...] | None]:
-    """The style space of a file, if it suits the federation, and the columns of its features."""
+    """The style space of a file, if it fits the federation, and the columns of its features."""
     space = load_saved(path, StyleSpace).model
     if space.n_labels != federation.n_categories:
         raise FileError(
@@ -45,7 +45,7 @@ def proxy_space(
 ) -> tuple[StyleSpace, tuple[str, ...] | None]:
     """The style space of proxy points whose labels are the federation's categories, and its columns.
 
-    Without `n_directions` there are as many as features, and `most_directions` at most.
+    Without `n_directions` there is one per feature, and at most `most_directions`.
     """
     file = PointFile.read(path, say)
     file.refuse_names({"--label": label, "--features": features})
@@ -82,7 +82,7 @@ def proxy_space(
 def _declared_columns(
     n_features: int, federation: Federation, path: Path
 ) -> tuple[str, ...] | None:
-    """What the features of an array are called, if they were declared and are as many."""
+    """The declared names of an array's features; a different number of them is an error."""
     declared = federation.features
     if declared is None or len(declared) == 1 < n_features:  # it is a column of lists
         return None
@@ -95,7 +95,7 @@ def _declared_columns(
 
 
 def _check_every_category(codes: NDArray[np.int64], federation: Federation, path: Path) -> None:
-    """The style of a label that the server has no points of cannot be measured."""
+    """Refuse proxy data without points of some label: its style could not be measured."""
     names = category_names(federation.declared)
     lacking = [names[k] for k in np.setdiff1d(np.arange(federation.n_categories), codes)]
     if lacking:

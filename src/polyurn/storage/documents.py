@@ -51,7 +51,7 @@ def load_document(path: str | os.PathLike[str], *, kind: str) -> dict[str, Any]:
 
 
 def check_head(document: Any, kind: str, is_other: str, is_damaged: str) -> None:
-    """Refuse what is not of this format and version; the last two say so in an error."""
+    """Refuse a document of another format or version; the last two arguments begin the errors."""
     format_ = document.get("format") if isinstance(document, dict) else None
     if format_ != f"polyurn.{kind}":
         got = f"got {shown(format_)}" if isinstance(format_, str) else "and the file names none"
@@ -70,7 +70,7 @@ def check_head(document: Any, kind: str, is_other: str, is_damaged: str) -> None
 def read_document(
     cls: type[Value], path: str | os.PathLike[str], *, kind: str, document: Any = None
 ) -> Value:
-    """What `save_document` wrote, as a value of its class; of a `document` that was loaded already."""
+    """Read what `save_document` wrote; `document` is its content if it was loaded already."""
     document = load_document(path, kind=kind) if document is None else document
     try:
         return from_json(cls, document)
@@ -79,7 +79,7 @@ def read_document(
 
 
 def json_bytes(text: str) -> bytes:
-    r"""JSON as UTF-8; half a surrogate pair, which UTF-8 cannot hold, as the escape that JSON has.
+    r"""JSON as UTF-8; half a surrogate pair, which UTF-8 cannot hold, becomes a JSON escape.
 
     Names of files that are not UTF-8 have such halves in Python.
 
@@ -92,7 +92,7 @@ def json_bytes(text: str) -> bytes:
 
 
 def parse_json(text: bytes | str, *, on_pairs: Callable[[Any], Any] | None = None) -> Any:
-    """What JSON text stands for; `on_pairs` makes an object of (name, value) pairs, a `dict` by default.
+    """Parse JSON; `on_pairs` makes an object from its (name, value) pairs, by default a `dict`.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def parse_json(text: bytes | str, *, on_pairs: Callable[[Any], Any] | None = Non
 
 
 def format_of(path: str | os.PathLike[str]) -> str | None:
-    """The "format" that a JSON file says it has; None if it does not say, or is not JSON."""
+    """The "format" field of a JSON file; None without that field, or if the file is not JSON."""
     try:
         document = parse_json(read_regular(path))
     except ValueError:

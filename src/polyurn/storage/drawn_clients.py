@@ -40,11 +40,11 @@ def write_drawn(
     provenance: Json | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> int:
-    """Draw clients from an MDM into a folder of long tables (client, category, count); how many files.
+    """Draw clients from an MDM into a folder of long tables; return the number of files.
 
-    The folder is empty, not there, or what a stopped run of the same has left. Clients are called 0, 1,
-    ... over all files, whose metadata keep `provenance`. `on_progress` is called with the number of
-    clients so far.
+    A table has the columns (client, category, count). The folder is new, empty, or what a stopped run
+    with the same arguments has left. Clients are numbered 0, 1, ... through all files, whose metadata
+    keep `provenance`. `on_progress` is called with the number of clients so far.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def _write(
 
 
 def _begin(folder: Path, names: list[str], drawn: dict[str, Any]) -> set[str]:
-    """The files that an earlier run has left; what it did not draw is refused."""
+    """The files that an earlier run of the same has left; refuse a folder with anything else."""
     pa = arrow("writing tables")
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -136,6 +136,6 @@ def _begin(folder: Path, names: list[str], drawn: dict[str, Any]) -> set[str]:
 
 
 def _name_of(mdm: MDM) -> str:
-    """A name for the parameters that others are not expected to have."""
+    """A checksum of the parameters."""
     parts = (mdm.weights, mdm.alphas, mdm.sizes.masses)
     return hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()[:16]

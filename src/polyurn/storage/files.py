@@ -1,7 +1,7 @@
-"""Files on disk: read to their end if they are files at all, written whole or not at all.
+"""Files on disk: regular files are read whole, and files are written whole or not at all.
 
-A file is written beside its place and moved there when it is whole. What is in one is the business of
-the module that reads or writes it.
+A file is written under a temporary name in its folder and renamed when it is whole. What a file means
+is known only to the module that reads or writes it.
 """
 
 import contextlib
@@ -11,7 +11,8 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, BinaryIO
@@ -32,27 +33,34 @@ _OTHERS = {
 
 
 def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Write to a neighbour and move it into place, so that nothing half-written is ever seen.
+    """Write a temporary file and rename it to `path`, so that nobody sees a half-written file.
 
-    A link is followed to its file; a pipe or a device is written to as it is.
+    A link is followed to its file; a pipe or a device is written to directly.
     """
     try:
         if path.exists() and not path.is_file():
             with open(path, "wb") as file:
                 write(file)
             return
-        place = os.path.realpath(path)
-        neighbour = Path(place).with_name(f"{_PREFIX}{secrets.token_hex(8)}")
-        try:
-            with open(neighbour, "xb") as file:
-                write(file)
-            if os.path.exists(place):
-                shutil.copymode(place, neighbour)
-            os.replace(neighbour, place)
-        finally:
-            neighbour.unlink(missing_ok=True)
+        target = Path(os.path.realpath(path))
+        with _beside(target, 0o666) as file:
+            write(file)
+            if target.exists():
+                shutil.copymode(target, file.name)
     except OSError as error:
         raise FileError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
+def _beside(place: Path, mode: int) -> Iterator[IO[bytes]]:
+    """A new file beside a place, moved there when it is whole; a link that is there is replaced."""
+    neighbour = place.with_name(f"{_PREFIX}{secrets.token_hex(8)}")
+    try:
+        with open(neighbour, "xb", opener=partial(os.open, mode=mode)) as file:
+            yield file
+        os.replace(neighbour, place)
+    finally:
+        neighbour.unlink(missing_ok=True)
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
@@ -67,18 +75,16 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def others_in(folder: str | os.PathLike[str]) -> list[str]:
-    """What is in a folder of ours besides files that a killed process left half-written.
+    """The names in a folder of ours, without temporary files.
 
-    Those that are older than an hour, so that nobody can be writing them, are removed.
+    Temporary files older than an hour are removed: a killed process left them, nobody writes them now.
     """
     others = []
     for name in os.listdir(folder):
         if not _LEFT.fullmatch(name):
             others.append(name)
             continue
-        with contextlib.suppress(
-            FileNotFoundError
-        ):  # it was being written, and is in its place now
+        with contextlib.suppress(FileNotFoundError):  # its writer has renamed it meanwhile
             path = os.path.join(folder, name)
             if time.time() - os.lstat(path).st_mtime > _OLD:
                 os.unlink(path)
@@ -86,7 +92,7 @@ def others_in(folder: str | os.PathLike[str]) -> list[str]:
 
 
 def own_folder(path: Path, mark: str) -> bool:
-    """Make a folder of ours, and say whether it has the file `mark` already; else it has to be empty."""
+    """Make a folder of ours; return whether it has the file `mark`. Without it, it must be empty."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         others = others_in(path)
@@ -133,7 +139,7 @@ def read_regular(path: str | os.PathLike[str]) -> bytes:
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
-    """A file, open to be read; whoever asks closes it."""
+    """Open a file for reading; the caller closes it."""
     check_regular(path)
     try:
         return open(path, "rb")
@@ -142,18 +148,17 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 def read_secret(path: Path) -> bytes:
-    """The bytes of a file that nobody but its owner may read."""
+    """The bytes of a file that only its owner may read."""
     data = read_regular(path)
     if os.name == "posix" and path.stat().st_mode & 0o077:
-        raise FileError(f"others than its owner may read {path}: run chmod 600 on it")
+        raise FileError(f"users other than its owner may read {path}: run chmod 600 on it")
     return data
 
 
 def write_secret(path: Path, data: bytes) -> None:
-    """Write a file that nobody but its owner may read, in the place of any that is there."""
+    """Write a file that nobody but its owner may read; the one that is there is kept until then."""
     try:
-        path.unlink(missing_ok=True)
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        with _beside(path, 0o600) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

@@ -1,7 +1,7 @@
 """The log of a run on disk: the sum of every round, so that a run that was stopped can go on.
 
-A folder with `rounds.jsonl`, a chained log whose first line has the settings of the run: the sums that
-clients sent, as `ReplayAggregator` hands them over. No client's own numbers are here.
+The folder has `rounds.jsonl`, a chained log. Its first line has the settings of the run; every other
+line has one sum over clients, which `ReplayAggregator` passes to it. It has no client's own numbers.
 """
 
 import base64
@@ -72,7 +72,7 @@ class Journal:
 
     @property
     def name(self) -> str:
-        """What this log is known by, wherever its folder is."""
+        """The random name of this log, which stays the same if its folder is moved."""
         return str(self._log.head["name"])
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Entries appended to a file, a line of JSON each: on disk when that returns, or not there at all.
+"""A log of entries, one line of JSON each: `append` writes an entry to disk whole or not at all.
 
 The first line says what the file is: {"format": "polyurn.<kind>", "version": 3, ...}. In a chained log
 every other line has "check", a checksum of itself and of all lines before it, so that none can be
@@ -28,7 +28,7 @@ Value = TypeVar("Value")
 class AppendedFile:
     r"""A file that grows at its end; several processes may use it, one at a time.
 
-    Made with mode 0600 if it is not there.
+    Made if it is not there, for its owner alone unless `mode` says otherwise.
 
     Examples
     --------
@@ -42,8 +42,8 @@ class AppendedFile:
     b'whole line\nanother\n'
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | os.PathLike[str], *, mode: int = 0o600) -> None:
+        self.path, self._mode = Path(path), mode
         if os.path.lexists(self.path):
             check_regular(self.path)
         else:
@@ -54,7 +54,7 @@ class AppendedFile:
     def opened(self) -> Iterator[int]:
         """The file's descriptor, for reading."""
         try:
-            descriptor = os.open(self.path, _FLAGS, 0o600)
+            descriptor = os.open(self.path, _FLAGS, self._mode)
         except OSError as error:
             raise FileError(f"cannot use {self.path}: {error.strerror}") from error
         try:
@@ -64,13 +64,11 @@ class AppendedFile:
 
     @contextmanager
     def turn(self, *, busy: str | None = None) -> Iterator[None]:
-        """Keeps other processes waiting until it is left; with `busy`, they are told so instead."""
+        """Lock the file until the block ends; with `busy`, a locked file is an error with that text."""
         with self.opened() as descriptor:
             try:
                 import fcntl
-            except (
-                ImportError
-            ):  # Windows has no such lock: two at once may take the same last place
+            except ImportError:  # Windows has no such lock: two may take the same last place
                 yield
                 return
             try:
@@ -79,13 +77,17 @@ class AppendedFile:
                 raise FileError(str(busy)) from error
             yield
 
-    def append_bytes(self, data: bytes, *, after: int, consequence: str = "") -> None:
-        """Write bytes after the first so many, which are kept; what a crash left behind them is not."""
+    def append_bytes(
+        self, data: bytes, *, after: int, consequence: str = "", keep: bool = True
+    ) -> None:
+        """Write bytes in place of all after the first so many; without `keep`, only see if they fit."""
         with self.opened() as descriptor:
             os.ftruncate(descriptor, after)
             try:
                 if os.write(descriptor, data) != len(data):
                     raise OSError(28, "No space left on device")
+                if not keep:
+                    return os.ftruncate(descriptor, after)
                 os.fsync(descriptor)
                 if not after:
                     _sync_folder(self.path.parent)
@@ -99,10 +101,10 @@ class AppendedFile:
 class JsonLog(AppendedFile, Generic[Value]):
     """A file of entries of one dataclass, `cls`.
 
-    It is begun if it is not there, or its first line was cut off; without `begin` it is refused then:
-    whoever only reads writes nothing. `kind` and `name` are those of the format, the latter in words,
-    and `advice` is what to do about a line that is damaged. `head` is what else the first line of a new
-    file says, as JSON values; as an attribute, what that of the file says.
+    With `begin`, a file that does not exist, or whose first line was cut off, is begun. Without it, such
+    a file is refused: a reader writes nothing. `kind` names the format, `name` is the same in words, and
+    `advice` says what to do about a damaged line. The argument `head` has more fields for the first line
+    of a new file, as JSON values; the attribute `head` has those that the file has.
     """
 
     def __init__(
@@ -117,8 +119,9 @@ class JsonLog(AppendedFile, Generic[Value]):
         chained: bool = True,
         begin: bool = True,
         key: bytes = b"",
+        mode: int = 0o600,
     ) -> None:
-        super().__init__(path)
+        super().__init__(path, mode=mode)
         self._cls, self._kind, self._name, self._advice = cls, kind, name, advice
         self._chained, self._key = chained, key
         if begin and not self._whole():
@@ -144,7 +147,7 @@ class JsonLog(AppendedFile, Generic[Value]):
         return f"{n}:{self._marks[n][1]}"
 
     def read(self, *, until_damage: bool = False) -> list[Value]:
-        """All entries; or those ahead of a damaged line, which the next one is written in place of."""
+        """All entries; or those before a damaged line, which the next entry overwrites."""
         values, marks = [], self._marks[:1]
         lines = self._whole().removesuffix(b"\n").split(b"\n")[1:]
         for number, line in enumerate(lines, start=2):
@@ -163,11 +166,11 @@ class JsonLog(AppendedFile, Generic[Value]):
         return values
 
     def keep(self, n: int) -> None:
-        """Forget all but the first so many entries: the next one is written in the place of others."""
+        """Keep the first `n` entries: the next one overwrites the others."""
         del self._marks[n + 1 :]
 
     def append(self, *values: Value, consequence: str = "") -> None:
-        """More entries, all of them on disk when this returns, or none.
+        """Append entries: all of them are on disk when this returns, or none.
 
         Nobody else may write between the last `read` and this: see `turn`.
         """
@@ -180,14 +183,14 @@ class JsonLog(AppendedFile, Generic[Value]):
             line = json_bytes(json.dumps(entry, ensure_ascii=False, allow_nan=False) + "\n")
             lines.append(line)
             marks.append((end + len(line), check))
-        # The end of a last line that lacks nothing else is written with what follows.
+        # A last line that lacks only its newline gets it here.
         self.append_bytes(
             b"\n" + b"".join(lines), after=self._marks[-1][0] - 1, consequence=consequence
         )
         self._marks = marks
 
     def _begin(self, head: Mapping[str, Any]) -> None:
-        """Write the first line, in the place of one that was cut off, and of nothing else."""
+        """Write the first line; it may overwrite one that was cut off, and nothing else."""
         first = {"format": f"polyurn.{self._kind}", "version": VERSION, **head}
         line, found = json_bytes(json.dumps(first) + "\n"), read_regular(self.path)
         same = line[: line.index(b",")]  # up to the format: what follows may be another's settings
@@ -196,7 +199,7 @@ class JsonLog(AppendedFile, Generic[Value]):
         self.append_bytes(line, after=0)
 
     def _whole(self) -> bytes:
-        """The lines that have an end, and a last one that lacks nothing else."""
+        """All whole lines; the last one may lack its newline."""
         text = read_regular(self.path)
         end = text.rfind(b"\n") + 1
         try:
@@ -231,7 +234,7 @@ def _canonical(entry: Any) -> bytes:
 
 
 def _sync_folder(folder: Path) -> None:
-    """The name of a new file is on disk too, where folders can be synced."""
+    """Write the name of a new file to disk too, where folders can be synced."""
     if hasattr(os, "O_DIRECTORY"):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

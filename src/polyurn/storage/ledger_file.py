@@ -1,4 +1,4 @@
-"""A privacy ledger on disk: a chained log of budgets and charges, in a file of its owner's.
+"""A privacy ledger on disk: a chained log of budgets and charges, which only its owner may read.
 
 A charge is on disk before its question is asked. A last line that was cut off is a charge that was never
 made: nothing was asked for it. A file that was emptied, deleted or put back is no fresh budget to
@@ -20,19 +20,19 @@ _ADVICE = "what was spent is not known: restore a copy that is whole, or take it
 
 @checked
 def open_ledger(path: str | os.PathLike[str], *, epsilon: float, delta: float) -> PrivacyLedger:
-    """The ledger in a file, which is begun if there is none.
+    """The ledger in a file; a new file is begun if there is none.
 
     Parameters
     ----------
     path : path
-        Beside the model; one for the same clients, whatever is asked of them.
+        Keep it beside the model. Use one ledger for the same clients, whatever is asked of them.
     epsilon, delta : float
-        The budget; that of the file, if there is one.
+        The budget of a new ledger; a file that exists keeps its own.
 
     Raises
     ------
     FileError
-        The file cannot be used, is damaged, or something else.
+        The file cannot be used, is damaged, or is not a ledger.
     """
     return PrivacyLedger(epsilon, delta, entries=LedgerFile(path))
 
@@ -46,7 +46,7 @@ def raised_ledger(
     key: bytes = b"",
     mark: str = "",
 ) -> PrivacyLedger:
-    """The ledger in a file, with the budget that whoever keeps it has decided on.
+    """The ledger in a file, with the budget that its keeper has decided on.
 
     An `epsilon` beyond that of the file raises its budget, and a line of the file says so; None leaves
     it as it is, and a new ledger begins with `first`. Less, or another `delta`, is a ParameterError.
@@ -97,7 +97,7 @@ class LedgerFile:
             self.read()
 
     def turn(self) -> AbstractContextManager[None]:
-        """Keeps other processes waiting until it is left."""
+        """Make other processes wait until the block ends."""
         return self._log.turn()
 
     def read(self) -> list[Entry]:

@@ -1,8 +1,8 @@
-"""Rows of long tables, file after file and some at a time: whose, which category, how many.
+"""Rows of long tables, block by block: the client, the category and the count of each row.
 
 Every row is checked as `client/tables.py` checks it, and a bad one is an error that names its file and
-line. `by_client` brings rows into the order of their clients with an engine that works on disk where
-memory is too small (DuckDB). What becomes of the rows is `packing.py`.
+line. `by_client` sorts rows by client with DuckDB, which works on disk if memory is too small.
+`packing.py` uses the rows.
 """
 
 import os
@@ -53,14 +53,14 @@ class RowBlock:
 
 @dataclass(frozen=True)
 class LongTables:
-    """Files that say the same in the same columns."""
+    """Files whose columns have the same names and meanings."""
 
     files: tuple[Path, ...]
     layout: Layout
     categories: Categories
 
     def blocks(self, *, file: int = 0, row: int = 0) -> Iterator[RowBlock]:
-        """The rows of all files, from a row of one of them on."""
+        """The rows of all files, beginning with row `row` of file `file`."""
         category = self.layout.category
         names = [self.layout.client, *([category] if isinstance(category, str) else category or ())]
         names += [] if self.layout.count is None else [self.layout.count]
@@ -83,7 +83,7 @@ class LongTables:
 
 
 def find_files(tables: Sequence[str | os.PathLike[str]]) -> tuple[Path, ...]:
-    """The files that paths stand for: each for itself, and a folder for the tables in it by name."""
+    """The files that paths stand for: a folder stands for its tables, in the order of their names."""
     found: list[Path] = []
     for path in map(Path, tables):
         if not path.is_dir():
@@ -104,9 +104,9 @@ def find_files(tables: Sequence[str | os.PathLike[str]]) -> tuple[Path, ...]:
 def open_tables(
     files: tuple[Path, ...], asked: Columns, declared: Categories | None
 ) -> tuple[LongTables, tuple[str, ...]]:
-    """The files with what their columns mean, by the first rows of the first of them; and remarks.
+    """The files with the meaning of their columns, by the first rows of the first file; and remarks.
 
-    Without declared categories all rows are read for them.
+    If no categories are declared, all rows are read to find them.
     """
     start, head = next(table_batches(files[0]), (0, None))
     if head is None:
@@ -128,9 +128,9 @@ def open_tables(
 def by_client(tables: LongTables, path: Path, *, memory: int, n_threads: int) -> tuple[int, int]:
     """Write the rows of all files to one Parquet file, in the order of clients, each category once.
 
-    Its columns are `client`, `category` (the code) and `count`. What does not fit into `memory` bytes
-    stands in files beside it meanwhile. Returns how many rows there were, and how many different
-    (client, category).
+    Its columns are `client`, `category` (the code) and `count`. Temporary files beside it hold what does
+    not fit into `memory` bytes. Returns the number of rows, and the number of different pairs (client,
+    category).
     """
     try:
         import duckdb
@@ -204,7 +204,7 @@ def _comparable(ids: "pa.ChunkedArray") -> Any:
 
 
 def _categories(files: tuple[Path, ...], category: str | tuple[str, ...]) -> int | tuple[str, ...]:
-    """The categories that all rows of all files show."""
+    """The categories that occur in any row of any file."""
     values: set[str] = set()
     names = [category] if isinstance(category, str) else list(category)
     for path in files:
@@ -217,7 +217,7 @@ def _categories(files: tuple[Path, ...], category: str | tuple[str, ...]) -> int
 
 @contextmanager
 def _columns_of(path: Path, names: Sequence[str]) -> Iterator[None]:
-    """A column that the other files have and this one has not."""
+    """Report a column that the first file has and this one lacks."""
     try:
         yield
     except KeyError:
@@ -228,7 +228,7 @@ def _columns_of(path: Path, names: Sequence[str]) -> Iterator[None]:
 
 @contextmanager
 def _naming(path: Path, first_row: int) -> Iterator[None]:
-    """What is wrong with some rows of a file, with its name and the line."""
+    """Add the file's name and the line to an error in some rows."""
     try:
         yield
     except RowError as error:

@@ -1,7 +1,7 @@
-"""Models to files and back, whatever kind of model it is: `polyurn.save` and `polyurn.load`.
+"""Models of every kind to files and back: `polyurn.save` and `polyurn.load`.
 
-A model's file has its fields as they are, under the names of its class, and beside them the names of
-categories and features and how it came about. Models come back equal to the last bit.
+A file has the fields of the model's class under their own names, the names of categories and features,
+and the provenance. A model is read back equal to the last bit.
 """
 
 import os
@@ -61,7 +61,7 @@ class Saved(Generic[Model]):
 
     @property
     def declared(self) -> int | tuple[str, ...]:
-        """The names of the categories, or of the labels; how many there are if they have none."""
+        """The names of the categories or labels; their number if they have no names."""
         return self.categories or self._n_names
 
     @property
@@ -96,8 +96,8 @@ def save(
         How it came about, e.g. {"seed": 1, "command": "..."}; kept as it is. "data", "fit",
         "selection", "traffic" and "privacy" are for results of ours.
     guarantee : Guarantee, optional
-        That of `fit_private`, or of a `PrivateAggregator`, which the file then states; a file without
-        one states that there is none.
+        The guarantee of `fit_private` or of a `PrivateAggregator`, which the file then states. Without
+        it the file states that there is no guarantee.
     """
     if guarantee is not None and isinstance(model, StyleSpace):
         raise ParameterError("expected no guarantee with a style space: it is made of proxy data")
@@ -127,7 +127,7 @@ def load_saved(path: str | os.PathLike[str]) -> Saved[MDM]: ...
 @overload
 def load_saved(path: str | os.PathLike[str], cls: type[Model]) -> Saved[Model]: ...
 def load_saved(path: str | os.PathLike[str], cls: Any = MDM) -> Saved[Any]:
-    """Read a model's file, with all that stands in it."""
+    """Read a model's file with everything that it holds."""
     kind = next(name for name, known in _KINDS.items() if known is cls)
     document = load_document(path, kind=kind)
     try:

@@ -14,13 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.errors import FileError
+from polyurn.errors import FileError, PolyurnError
+from polyurn.memory import check_memory
 from polyurn.storage.files import AGAIN, open_regular
 from polyurn.typed.json_form import shown
 
-# What reading an archive with other bytes than were written can raise; a RuntimeError is a password.
+# What reading an archive with other bytes than were written can raise; a RuntimeError is a password, a
+# MemoryError an array that says to be longer than it is.
 _DAMAGE = (
-    ValueError, EOFError, KeyError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error,
+    ValueError, EOFError, KeyError, MemoryError, NotImplementedError, RuntimeError, zipfile.BadZipFile,
+    zlib.error,
 )  # fmt: skip
 
 
@@ -51,23 +54,31 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
     """The arrays of an archive by their names; nothing in it is executed."""
     path = Path(path)
     try:
-        with open_regular(path) as file:
-            archive = np.load(file, allow_pickle=False)
-            if isinstance(archive, np.ndarray):  # one array alone, whatever the file is called
-                raise _unreadable(path, "it is a single array")
+        with open_regular(path) as file, np.lib.npyio.NpzFile(file, allow_pickle=False) as archive:
+            _check_members(path, archive.zip.infolist() if archive.zip else [])
             arrays = {name: archive[name] for name in archive.files}
+    except PolyurnError:
+        raise
     except _DAMAGE as error:
         raise _unreadable(path, error) from error
-    except FileError:
-        raise
     except OSError as error:
-        if error.errno == errno.EINVAL:  # a place before the file's beginning
+        if error.errno == errno.EINVAL:  # a position before the beginning of the file
             raise _unreadable(path, error.strerror or error) from error
         raise FileError(f"cannot read {path}: {error.strerror or AGAIN}") from error
     for name, array in arrays.items():
-        if not isinstance(array, np.ndarray):  # numpy gives bytes for what is no array
-            raise _unreadable(path, f"{shown(name)} is no array")
+        if not isinstance(array, np.ndarray):  # numpy returns bytes for anything else
+            raise _unreadable(path, f"{shown(name)} is not an array")
     return arrays
+
+
+def _check_members(path: Path, members: list[zipfile.ZipInfo]) -> None:
+    """Refuse arrays that do not fit into memory; no more of them is unpacked than is said here."""
+    # What else zipfile reads unpacks more at once than is asked for; NumPy does not write it.
+    if {one.compress_type for one in members} - {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+        raise _unreadable(path, "it is packed in another way than NumPy's")
+    check_memory(
+        sum(one.file_size for one in members), f"the arrays of {path}", "take fewer points"
+    )
 
 
 def _unreadable(path: Path, reason: object) -> FileError:

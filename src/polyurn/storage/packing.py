@@ -1,11 +1,11 @@
 """Tables of any length into a folder of shards, in constant memory: `pack_shards`.
 
-Rows come client by client; so many clients at a time become a shard, in the background. Tables whose
-rows are in another order are sorted first. After each shard a line is added to `packing.jsonl`, so that
-a run that was stopped goes on with the next. The format of the folder is `shards.py`.
+Rows come client by client; a number of clients becomes a shard, in the background. Tables whose rows are
+in another order are sorted first. After each shard the folder's log gets a line, so that a run that was
+stopped goes on with the next shard. `shards.py` has the format of the folder.
 """
 
-import contextlib
+import hashlib
 import json
 import os
 import shutil
@@ -26,32 +26,32 @@ from polyurn.client.layout import Columns, Layout, column_text
 from polyurn.client.rows import pack
 from polyurn.counts import client_sizes
 from polyurn.errors import CountsError, FileError, ParameterError
-from polyurn.storage.documents import save_document
 from polyurn.storage.files import own_folder
-from polyurn.storage.json_log import JsonLog
 from polyurn.storage.long_rows import LongTables, RowBlock, by_client, find_files, open_tables
 from polyurn.storage.shards import (
-    MANIFEST,
-    UNFINISHED,
+    LOG,
+    PackingLine,
     Shard,
     ShardFolder,
+    Step,
     Totals,
+    is_packed,
     is_unchanged,
     open_shards,
+    packing_log,
     total_of,
     write_shard,
 )
 from polyurn.storage.table_files import parquet_rows
 from polyurn.typed.arguments import Json, checked
-from polyurn.typed.json_form import Count
 
-# Clients of a shard: enough that the tables of a round cost little beside them, few enough that what a
-# thread holds stays small.
+# Clients of a shard: enough that the tables of a round cost little in comparison, few enough that a
+# thread needs little memory.
 CLIENTS_PER_SHARD = 2**18
 _LARGEST = 2**31 - 1
-_LEAST_MEMORY = 2**26  # with less the engine does not start
-# Rows that are held at once, whatever number of clients they belong to; or so many for each client that
-# a piece is to have, where that is more.
+_LEAST_MEMORY = 2**26  # DuckDB does not start with less
+# The most rows that are held at once: the first number, or the second times the clients of a piece,
+# whichever is larger.
 _MOST_ROWS = 2**22
 _ROWS_PER_CLIENT = 16
 _SORTING = "sorting"  # the folder of rows that had to be sorted first
@@ -97,8 +97,8 @@ def pack_shards(
     """Pack tables of clients into a folder of shards, which a `ShardAggregator` plays.
 
     The rows of a client may stand in several files; counts of the same client and category are added.
-    What is packed depends on the rows alone, not on their order or on the number of threads. A run that
-    was stopped is continued by the same call.
+    What is packed depends on the rows alone, not on their order or on the number of threads. The same
+    call continues a run that was stopped.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def pack_shards(
         CSV, TSV or Parquet files, or folders of them: (client, category, count), or one row per point.
         Those that are sorted by client are packed as they are read, others are sorted first, on disk.
     folder : path
-        Made if it is not there; empty, or what a stopped run has left.
+        It does not exist yet, is empty, or holds what a stopped run has left.
     categories : int, sequence of str, or Bins, optional
         As in `table_histograms`; without it, the tables are read twice.
     client, category, count : str, optional
@@ -122,7 +122,7 @@ def pack_shards(
     rng : int
         Seed for `cap`.
     provenance : mapping, optional
-        How it came about, for the manifest.
+        How the folder came about; its log keeps it.
     on_remark, on_progress : callable, optional
         Called with what had to be guessed, and after each shard.
 
@@ -134,7 +134,7 @@ def pack_shards(
     Raises
     ------
     CountsError
-        A row is not what it should be; its file and line are named.
+        A row is not valid; the error names its file and line.
     FileError
         A file cannot be read or written, or the folder holds something else.
 
@@ -147,6 +147,8 @@ def pack_shards(
     ...     pu.pack_shards(f"{folder}/clients.csv", f"{folder}/packed", categories=2).totals.n_points
     6
     """
+    from polyurn import __version__
+
     if clients_per_shard < 1 or memory < _LEAST_MEMORY:
         raise ParameterError(
             f"expected clients_per_shard of at least 1, got {clients_per_shard}, and memory of at least "
@@ -165,7 +167,7 @@ def pack_shards(
         "categories": repr(categories), "cap": cap, "drop_empty": drop_empty, "rng": rng,
         "clients_per_shard": clients_per_shard,
     }  # fmt: skip
-    if (folder / MANIFEST).exists():
+    if is_packed(folder):
         raise FileError(
             f"{folder} holds packed clients already; take an empty folder, or delete it"
         )
@@ -176,50 +178,31 @@ def pack_shards(
     job = _Job(folder, log, found, cap, drop_empty, clients_per_shard, memory, n_threads, rng)
     totals = _pack(job, on_progress or _nothing, say)
     columns = found.layout
+    category_column = None if columns.category is None else column_text(columns.category)
     names = category_names(found.categories)
-    packed = ShardFolder(
-        folder, names, not isinstance(found.categories, int), totals, log.shards,
-        columns.client, _text(columns), columns.count,
+    log.finish(
+        ShardFolder(
+            folder, names, not isinstance(found.categories, int), totals, log.shards,
+            columns.client, category_column, columns.count,
+            {"polyurn": __version__, **(provenance or {})},
+        )
     )  # fmt: skip
-    save_document(packed, folder / MANIFEST, kind="shards", provenance=provenance)
-    log.remove()
     shutil.rmtree(folder / _SORTING, ignore_errors=True)
     return open_shards(folder)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Step:
-    """One shard more, or none where no client of the rows was left, and where the next rows begin."""
-
-    totals: Totals
-    next_file: Count
-    next_row: Count
-    shard: Shard | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Line:
-    """A step; or that the rows were sorted: how many, and how many different (client, category)."""
-
-    step: Step | None = None
-    sorted: tuple[Count, Count] | None = None
-
-
 class PackingLog:
-    """How far packing has come: a chained log with a line for each shard, appended when it is whole.
+    """How far packing has come: the log of a folder that is being packed.
 
-    `settings` are what the shards depend on, as JSON values. A log with others is refused. A
-    step whose line is damaged, or whose shard is not there as it was written, is forgotten, with all
-    after it.
+    `settings` are what the shards depend on, as JSON values; the log keeps their checksum, and one with
+    another checksum is refused. If the line of a step is damaged, or its shard is not the file that was
+    written, this step and all later ones are done again.
     """
 
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
         self._folder = folder
-        head = {"settings": json.loads(json.dumps(settings))}
-        self._log = JsonLog(
-            folder / UNFINISHED, _Line, kind="packing", name="the log of a packing",
-            head=head, advice="delete the folder to pack again",
-        )  # fmt: skip
+        head = {"settings": hashlib.sha256(json.dumps(settings).encode()).hexdigest()}
+        self._log = packing_log(folder, head)
         if self._log.head != head:
             raise FileError(
                 f"{folder} holds a packing of other tables, or with other settings; repeat its "
@@ -247,13 +230,13 @@ class PackingLog:
         return (self.steps[-1].next_file, self.steps[-1].next_row) if self.steps else (0, 0)
 
     def append(self, step: Step) -> None:
-        """Note one shard more, which is whole."""
-        self._log.append(_Line(step=step))
+        """Note one more shard, which is whole."""
+        self._log.append(PackingLine(step=step))
         self._add(step)
 
     def note_sorted(self, n_rows: int, n_distinct: int) -> None:
         """Note that the rows are sorted."""
-        self._log.append(_Line(sorted=(n_rows, n_distinct)))
+        self._log.append(PackingLine(sorted=(n_rows, n_distinct)))
         self.is_sorted = n_rows, n_distinct
 
     def restart(self) -> None:
@@ -261,13 +244,12 @@ class PackingLog:
         for shard in self.shards:
             (self._folder / shard.name).unlink(missing_ok=True)
         self.steps.clear()
-        self.totals = total_of([])
+        self.totals, self.is_sorted = total_of([]), None
         self._log.keep(0)
 
-    def remove(self) -> None:
-        """Delete the log of a folder that is whole."""
-        with contextlib.suppress(OSError):
-            self._log.path.unlink()
+    def finish(self, folder: ShardFolder) -> None:
+        """Note that the folder is whole."""
+        self._log.append(PackingLine(whole=folder))
 
     def _add(self, step: Step) -> None:
         self.steps.append(step)
@@ -290,7 +272,7 @@ class Piece:
 
 
 def pieces(blocks: Iterator[RowBlock], n_clients: int) -> Iterator[Piece]:
-    """Rows of so many whole clients at a time; fewer where they have very many rows."""
+    """The rows of `n_clients` whole clients at a time; of fewer if these have very many rows."""
     held: list[tuple[RowBlock, NDArray[np.bool_]]] = []
     last: Any = None
 
@@ -328,7 +310,7 @@ def pieces(blocks: Iterator[RowBlock], n_clients: int) -> Iterator[Piece]:
         held_rows += len(is_new)
         while held_clients > n_clients or (held_rows > most_rows and held_clients > 1):
             begins = np.flatnonzero(np.concatenate([new for _, new in held]))
-            # As many as fit, and at least one: wherever blocks end, the pieces are the same.
+            # As many clients as fit, and at least one: the pieces do not depend on where blocks end.
             fit = max(1, int(np.searchsorted(begins, most_rows, side="right")) - 1)
             n_cut = min(n_clients, held_clients - 1, fit)
             at = int(begins[n_cut])
@@ -340,7 +322,7 @@ def pieces(blocks: Iterator[RowBlock], n_clients: int) -> Iterator[Piece]:
 
 
 def _first_rows(clients: Any, last: Any) -> NDArray[np.bool_]:
-    """Which rows have another client than the row above; it has to come after that one."""
+    """Which rows begin another client; clients must come in increasing order."""
     is_new = np.ones(len(clients), bool)
     if isinstance(clients, np.ndarray):
         later = clients[1:] > clients[:-1]
@@ -375,7 +357,7 @@ class _Job:
 
 def _begin(folder: Path, settings: dict[str, Any], say: Callable[[str], None]) -> PackingLog:
     """The log of an empty folder, or of one that a run with the same settings has left."""
-    own_folder(folder, UNFINISHED)
+    own_folder(folder, LOG)
     log = PackingLog(folder, settings)
     if log.shards:
         say(f"going on after {len(log.shards)} shards of {log.totals.n_clients:,} clients")
@@ -383,14 +365,16 @@ def _begin(folder: Path, settings: dict[str, Any], say: Callable[[str], None]) -
 
 
 def _pack(job: _Job, on_progress: Callable[[Packed], None], say: Callable[[str], None]) -> Totals:
-    """Write all shards that are missing; the totals of all."""
+    """Write all missing shards; return the totals of all shards."""
+    sorting = job.folder / _SORTING
+    if job.log.is_sorted is not None and not (sorting / "rows.parquet").exists():
+        job.log.restart()  # a folder that was whole has lost the end of its log
     if job.log.is_sorted is None:
         try:
             return _pack_in_order(job, job.tables, on_progress)
         except OutOfOrder:
             say("the rows are not in the order of clients: they are sorted first")
             job.log.restart()
-        sorting = job.folder / _SORTING
         shutil.rmtree(sorting, ignore_errors=True)
         try:
             sorting.mkdir()
@@ -403,7 +387,7 @@ def _pack(job: _Job, on_progress: Callable[[Packed], None], say: Callable[[str],
     assert job.log.is_sorted is not None
     n_rows, n_distinct = job.log.is_sorted
     in_order = LongTables(
-        (job.folder / _SORTING / "rows.parquet",),
+        (sorting / "rows.parquet",),
         Layout("client", "category", "count", certain=True),
         len(category_names(job.tables.categories)),
     )
@@ -451,7 +435,7 @@ def _pack_in_order(job: _Job, tables: LongTables, on_progress: Callable[[Packed]
 
 
 def _write_piece(job: _Job, piece: Piece, number: int, n_categories: int, has_counts: bool) -> Step:
-    """Make a shard of a piece; what there is to note about it."""
+    """Write a piece as a shard; return its step for the log."""
     owner = np.cumsum(piece.is_new, dtype=np.int32) - np.int32(1)
     shape = (int(owner[-1]) + 1, n_categories)
     cells = sparse.coo_array((piece.counts, (owner, piece.codes)), shape=shape).tocsr()
@@ -512,10 +496,6 @@ def _stamp(path: Path) -> tuple[int, int]:
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror}") from error
     return known.st_size, known.st_mtime_ns
-
-
-def _text(layout: Layout) -> str | None:
-    return None if layout.category is None else column_text(layout.category)
 
 
 def _nothing(_: object) -> None:

@@ -38,7 +38,7 @@ def save_partition(
     partition : Partition
     path : path ending in .parquet or .json
     clients : sequence of length n_clients, optional
-        Client ids, all different, also as text; the partition's own, or 0, 1, ..., by default.
+        Client ids, which also differ as texts; by default the partition's own, or 0, 1, ...
     provenance : mapping, optional
         How it came about; kept in a Parquet file's metadata, with how well the proxy data could serve
         clients' styles if they have some. JSON cannot keep it.
@@ -55,7 +55,7 @@ def save_partition(
 def partition_json(
     partition: Partition, *, clients: Sequence[Any] | NDArray[Any] | None = None
 ) -> Iterator[bytes]:
-    """The JSON {client: [indices]}, a client at a time: a million of them are never one text."""
+    """Write the JSON {client: [indices]} client by client, so that memory never holds the whole text."""
     ids = check_ids(clients, partition)
     for client, points in enumerate(partition):
         name = json.dumps(str(ids[client]), ensure_ascii=False)
@@ -127,7 +127,7 @@ def _read_parquet(path: Path) -> Partition:
         raise FileError(f"{path} is damaged: expected no missing values; {AGAIN}")
     if arrow("reading partitions").types.is_nested(owners.type):
         raise FileError(f"{path} is not a partition: expected texts or numbers as clients")
-    # Clients in the order in which they are first named: their rows may be in any.
+    # Clients in the order in which they are first named: rows may come in any order.
     coded = owners.dictionary_encode().combine_chunks()
     with _refused(path):
         parts = Partition.by_owner(np.asarray(coded.indices)).renumbered(indices.to_numpy())
@@ -136,7 +136,7 @@ def _read_parquet(path: Path) -> Partition:
 
 @contextmanager
 def _refused(path: Path) -> Iterator[None]:
-    """What cannot be a partition, with the name of its file."""
+    """Add the name of the file to an error about its content."""
     try:
         yield
     except ParameterError as error:
@@ -144,7 +144,7 @@ def _refused(path: Path) -> Iterator[None]:
 
 
 def _distinct_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object, if no name is there twice: the first of two clients would be lost."""
+    """A JSON object; a name that occurs twice is refused, as the first of the two would be lost."""
     document = dict(pairs)
     if len(document) < len(pairs):
         twice = next(name for name, n in Counter(name for name, _ in pairs).items() if n > 1)

@@ -1,4 +1,4 @@
-"""How a file came about: what stands under "provenance" in a model's file or a comparison.
+"""How a file came about: the field "provenance" of a model's file or of a comparison.
 
 The version, seed and command, the data, the rounds of the fit or the selection, and the traffic between
 a federation's nodes and the server. What a user adds is kept as it is. Nothing is measured here, and no
@@ -17,7 +17,7 @@ from polyurn.typed.json_form import Count, Finite, from_json, read_value, shown,
 from polyurn.wire import Aggregator
 from polyurn.wire.traffic import Traffic
 
-if TYPE_CHECKING:  # reading a file does not wait for the search to be loaded
+if TYPE_CHECKING:  # reading a file need not load the search
     from polyurn.server.private.private_fit import PrivateSelection
 
 UNKNOWN_ORIGIN = "no guarantee: the file does not say how it was made"
@@ -44,9 +44,9 @@ class DataProvenance:
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacyProvenance:
-    """What the releases that a model was made of guarantee, in words and in numbers.
+    """The guarantee of the releases that a model was made of, in words and in numbers.
 
-    Programs go by `guarantee`, and make the words again; None: nothing is guaranteed.
+    Programs use `guarantee` and make the words anew; None means that nothing is guaranteed.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class PrivacyProvenance:
 
     @classmethod
     def of(cls, guarantee: Guarantee | None) -> Self:
-        """Of a fit's guarantee, or that it has none."""
+        """The section for a fit's guarantee, or for a fit without one."""
         return cls(statement=in_words(guarantee), guarantee=guarantee)
 
     @classmethod
@@ -70,7 +70,7 @@ class PrivacyProvenance:
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """How a file came about; what it does not say is None.
+    """How a file came about; a fact that the file does not state is None.
 
     Attributes
     ----------
@@ -88,9 +88,9 @@ class Provenance:
     traffic : Traffic or None
         Of a model that was fitted over the nodes of a federation.
     more : mapping
-        Whatever else the user had to say.
+        Whatever else the user has added.
     left_out : tuple of str
-        What stood under a name of ours and could not be read, a line each; it is not written again.
+        One line for each part under a name of ours that could not be read; it is not written again.
 
     Examples
     --------
@@ -117,7 +117,7 @@ class Provenance:
 
     @classmethod
     def of(cls, learned: "Fit | Selection | PrivateSelection", **others: Any) -> Self:
-        """How a mixture was learned, and what else there is to say about its file."""
+        """The provenance of a mixture that was just learned; `others` are more of the fields."""
         if isinstance(learned, Selection):
             return cls(selection=learned, privacy=PrivacyProvenance.of(None), **others)
         if isinstance(learned, Fit):
@@ -132,7 +132,7 @@ class Provenance:
 
     @property
     def privacy_in_words(self) -> str:
-        """What is guaranteed to a client; a file that does not say guarantees nothing."""
+        """What is guaranteed to a client; nothing if the file does not state it."""
         if self.privacy is not None:
             return in_words(self.privacy.guarantee)
         return in_words(None) if self.rounds is not None else UNKNOWN_ORIGIN
@@ -146,10 +146,10 @@ class Provenance:
 
     @classmethod
     def from_json(cls, document: object, *, model: Any = None, where: str = "provenance") -> Self:
-        """What `to_json` or a user wrote; a foreign document is left out, and `left_out` says so.
+        """Read what `to_json` or a user wrote; `left_out` names the parts that could not be read.
 
-        Version, seed, command and data are only ever shown: what a user says there is taken as a text.
-        A fit or a selection is that of the `model`, and a fit's guarantee is that of the file.
+        Version, seed, command and data are only shown, so that any value of a user is taken as a text. A
+        fit or a selection gets the `model`, and a fit gets the guarantee of the file.
         """
         if not isinstance(document, Mapping):
             return cls(left_out=(f"{where}: expected an object, got {shown(document)}",))
@@ -180,7 +180,7 @@ class Provenance:
 
     @classmethod
     def check(cls, document: Mapping[str, Any], model: Any) -> None:
-        """Refuse what stands under one of our names and could not be read again."""
+        """Refuse a value under one of our names that could not be read again."""
         if left_out := cls.from_json(document, model=model).left_out:
             names = ", ".join(_SECTIONS)
             raise ParameterError(f"{left_out[0]}; {names} are names of ours: use another name")
@@ -191,12 +191,12 @@ def _text(value: object) -> str | None:
 
 
 def _is_table(value: object) -> bool:
-    """A table of ours has all our names; anything else is in the user's words."""
+    """Whether it is a table of ours, which has all our names; other data are in the user's words."""
     names = {item.name for item in fields(DataProvenance) if item.default is MISSING}
     return isinstance(value, Mapping) and names <= set(value)
 
 
-# What has a form of ours; each can be left out without the rest. A fit has the guarantee of `privacy`.
+# The sections with a form of ours; each can be left out alone. A fit has the guarantee of `privacy`.
 _SECTIONS: dict[str, Any] = {
     "data": DataProvenance,
     "interrupted_after_round": Count,

@@ -1,8 +1,8 @@
 """The log of a sweep on disk: one line of JSON per finished run, appended when it ends.
 
-A folder holds `runs.jsonl`: its first line says what was asked, every other what came of a run. A line
-is forced to disk; one that was cut off by a crash is dropped, and its run is done again; one that lacks
-only its end is whole. What runs mean is `sweeps/verdict.py`.
+The first line of `runs.jsonl` says what was asked; every other line is the result of a run. Each line
+is forced to disk. A line that a crash cut off is dropped and its run repeated; a line that lacks only
+its newline is whole. `sweeps/verdict.py` says what runs mean.
 """
 
 import json
@@ -48,7 +48,7 @@ class FinishedRun:
         Stopped before its last round by an adaptive search.
     trial : int or None
     styled : bool
-        Whether the clients were given points that suit a style of theirs.
+        Whether the clients have styles, and were given points that suit them.
     """
 
     population: str
@@ -71,17 +71,17 @@ class FinishedRun:
 
     @property
     def key(self) -> str:
-        """What the run is known by: its population, seed, settings and trial."""
+        """What identifies the run: its population, seed, settings and trial."""
         return run_key(self.population, self.seed, self.settings, self.trial)
 
 
 def run_key(population: str, seed: int, settings: FedAvg, trial: int | None = None) -> str:
-    """A text that tells runs apart."""
+    """A text that identifies a run."""
     return json.dumps([population, seed, to_json(settings), trial], sort_keys=True)
 
 
 def finite(values: Iterable[float]) -> list[float | None]:
-    """The values as JSON has them: None where they are not finite, or so large that a sum may not be."""
+    """The values for JSON: None for those that are not finite, or too large to be summed."""
     return [value if is_finite(value) else None for value in values]
 
 

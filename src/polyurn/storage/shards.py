@@ -1,9 +1,9 @@
 """A folder of shards: clients' histograms as packed rows in files that are mapped into memory, not read.
 
-`manifest.json` lists the shards, each with its size and checksum, and is written last: a folder that has
-one is whole. In a shard, the fields of `client.rows.Rows` stand one after the other behind a short head,
-little-endian, at multiples of 64 bytes. A round packs nothing again. Client ids are not kept. How a
-folder is made is `packing.py`.
+The log of a folder, `shards.jsonl`, has a line for each shard, with its size and checksum. Packing
+writes the last line when it ends; a folder without that line is not whole. A shard is a short head and
+the fields of `client.rows.Rows`, little-endian, at multiples of 64 bytes. A round packs nothing again.
+Client ids are not kept. `packing.py` makes a folder.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ import json
 import mmap
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, TypeAlias
@@ -22,14 +22,13 @@ from scipy import sparse
 
 from polyurn.client.rows import Rows
 from polyurn.errors import FileError
-from polyurn.storage.documents import read_document
 from polyurn.storage.files import AGAIN, write_whole
+from polyurn.storage.json_log import JsonLog
 from polyurn.typed.json_form import UNKEPT, Count
 
-MANIFEST = "manifest.json"
-UNFINISHED = "packing.jsonl"  # what `packing.py` keeps as long as there is no manifest
+LOG = "shards.jsonl"
 
-# What the file system says about a file: its bytes, its time and its number.
+# A file as the file system describes it: its size, its modification time and its inode number.
 Identity: TypeAlias = tuple[int, int, int]
 
 _MAGIC = b"polyurn.rows.1\n\0"
@@ -47,8 +46,7 @@ _PIECE = 2**20  # bytes that are hashed at once
 class Shard:
     """One file of a folder, with its BLAKE2b checksum.
 
-    `modified` is in nanoseconds since 1970; where the file system says another time, the checksum
-    decides.
+    `modified` is in nanoseconds since 1970; if the file has another time, the checksum decides.
     """
 
     name: str
@@ -90,10 +88,10 @@ def write_shard(folder: Path, name: str, rows: Rows) -> Shard:
 
 
 def check_shard(folder: Path, shard: Shard) -> Identity:
-    """What the file system says about a shard, if it is the one that was written."""
+    """Check that a shard is the file that was written; return its identity."""
     path = folder / shard.name
     if os.path.basename(shard.name) != shard.name:
-        raise FileError(f"the manifest of {folder} is damaged: expected names of files; {AGAIN}")
+        raise FileError(f"the log of {folder} is damaged: expected names of files; {AGAIN}")
     try:
         known = os.stat(path)
         if not stat.S_ISREG(known.st_mode):
@@ -116,7 +114,7 @@ def check_shard(folder: Path, shard: Shard) -> Identity:
 
 
 def is_unchanged(folder: Path, shard: Shard) -> bool:
-    """Whether a shard is there as it was written."""
+    """Whether a shard exists as it was written."""
     try:
         check_shard(folder, shard)
     except FileError:
@@ -125,7 +123,7 @@ def is_unchanged(folder: Path, shard: Shard) -> bool:
 
 
 def map_shard(folder: Path, shard: Shard, *, seen: Identity) -> Rows:
-    """A shard, mapped into memory; pages that are not used need none of it."""
+    """Map a shard into memory; unused pages take none of it."""
     path = folder / shard.name
     try:
         with open(path, "rb") as file:
@@ -141,7 +139,7 @@ def map_shard(folder: Path, shard: Shard, *, seen: Identity) -> Rows:
 
 
 def check_unchanged(folder: Path, shard: Shard, seen: Identity) -> None:
-    """Raise a `FileError` if a shard is not the file any more that was seen before."""
+    """Raise a `FileError` if a shard is no longer the file that was `seen`."""
     path = folder / shard.name
     try:
         now = _identity(os.stat(path))
@@ -160,7 +158,7 @@ def _checksum(path: Path) -> str:
 
 
 def _changed(path: Path) -> str:
-    return f"{path} changed while it was used; bring it back and repeat, or pack the tables again"
+    return f"{path} changed while it was used; restore it and repeat, or pack the tables again"
 
 
 def _identity(known: os.stat_result) -> Identity:
@@ -174,7 +172,7 @@ def _stored_type(rows: Rows, array: str) -> str:
 
 
 def _read_rows(mapped: mmap.mmap, path: Path, shard: Shard) -> Rows:
-    """The rows of a shard; what stands in the arrays is trusted, as the checksum was right."""
+    """The rows of a shard; the values in its arrays are trusted, as its checksum was right."""
     try:
         if mapped[: len(_MAGIC)] != _MAGIC:
             raise ValueError("expected the first bytes of a shard")
@@ -185,7 +183,7 @@ def _read_rows(mapped: mmap.mmap, path: Path, shard: Shard) -> Rows:
         }
         rows = Rows(width=int(head["width"]), n_categories=int(head["n_categories"]), **arrays)
         if rows.n_clients != shard.n_clients:
-            raise ValueError("expected as many clients as the manifest says")
+            raise ValueError("expected as many clients as the log says")
     except (ValueError, KeyError, TypeError) as error:
         raise FileError(f"{path} is not a shard, or damaged: {error}; {AGAIN}") from None
     return rows
@@ -214,7 +212,7 @@ class Totals:
     n_duplicates : int
         Rows whose client and category an earlier row had, and whose counts were added to it.
     n_empty, n_capped : int
-        Clients that were left out, and clients of whom points were left out.
+        Clients that were left out, and clients that the cap took points from.
     """
 
     n_clients: Count
@@ -229,7 +227,9 @@ class Totals:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ShardFolder:
-    """A folder of shards, open to be read; but for `path` and `seen`, what its manifest says.
+    """A folder of shards, open to be read.
+
+    The last line of its log keeps all but `path`, `shards` and `seen`.
 
     Attributes
     ----------
@@ -241,18 +241,21 @@ class ShardFolder:
     shards : tuple of Shard
     client, category, count : str or None
         The columns of the tables that were packed.
+    provenance : mapping
+        How the folder came about.
     seen : dict of str to Identity
-        What the file system said about each shard when the folder was opened.
+        The identity of each shard when the folder was opened.
     """
 
     path: Path = field(metadata=UNKEPT)
     categories: tuple[str, ...]
     named: bool
     totals: Totals
-    shards: tuple[Shard, ...]
+    shards: tuple[Shard, ...] = field(metadata=UNKEPT)
     client: str | None = None
     category: str | None = None
     count: str | None = None
+    provenance: Mapping[str, Any] = field(default_factory=dict)
     seen: dict[str, Identity] = field(default_factory=dict, metadata=UNKEPT)
 
     @property
@@ -269,7 +272,7 @@ class ShardFolder:
 
     @property
     def digest(self) -> str:
-        """A name for what is in the shards that others are not expected to have."""
+        """A checksum of all shards."""
         parts = (shard.checksum for shard in self.shards)
         return hashlib.sha256("".join(parts).encode()).hexdigest()
 
@@ -282,28 +285,72 @@ class ShardFolder:
         return f"ShardFolder({str(self.path)!r}, {self.n_clients:,} clients)"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One more shard, or none if no client of the rows was left; and where the next rows begin."""
+
+    totals: Totals
+    next_file: Count
+    next_row: Count
+    shard: Shard | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackingLine:
+    """A step of packing; or that the rows were sorted; or, as the last line, that the folder is whole.
+
+    `sorted` has the number of rows and the number of different pairs (client, category).
+    """
+
+    step: Step | None = None
+    sorted: tuple[Count, Count] | None = None
+    whole: ShardFolder | None = None
+
+
+def packing_log(folder: Path, head: Mapping[str, Any] | None = None) -> JsonLog[PackingLine]:
+    """The log of a folder; with `head`, it is begun if it is not there."""
+    return JsonLog(
+        folder / LOG, PackingLine, kind="shards", name="the log of packed clients", head=head,
+        advice="repeat its `polyurn pack`, or take a copy that is whole", begin=head is not None,
+        mode=0o666,
+    )  # fmt: skip
+
+
 def is_shard_folder(path: str | os.PathLike[str]) -> bool:
-    """Whether a path leads to a folder of shards, whole or not."""
-    return os.path.isdir(path) and any(
-        os.path.isfile(os.path.join(path, name)) for name in (MANIFEST, UNFINISHED)
-    )
+    """Whether a path is a folder of shards, whole or not."""
+    return os.path.isfile(os.path.join(path, LOG))
+
+
+def is_packed(folder: Path) -> bool:
+    """Whether a folder was packed to its end."""
+    return any(line.whole for line in _lines(folder, until_damage=True))
 
 
 def open_shards(path: str | os.PathLike[str]) -> ShardFolder:
     """Open a folder that `pack_shards` wrote, and check that its files are those that were written.
 
-    Sizes are compared always, checksums where a file's time is not the one that was noted, as after a
-    copy.
+    Sizes are always compared, checksums only if a file has another time, as a copy has.
     """
     path = Path(path)
-    if not (path / MANIFEST).exists():
-        if (path / UNFINISHED).exists():
-            raise FileError(
-                f"{path} was not packed to its end; repeat its `polyurn pack` to go on with it"
-            )
+    if not is_shard_folder(path):
         raise FileError(f"{path} holds no packed clients; make it with `polyurn pack`")
-    folder = replace(read_document(ShardFolder, path / MANIFEST, kind="shards"), path=path)
-    return replace(folder, seen={one.name: check_shard(path, one) for one in folder.shards})
+    lines = _lines(path)
+    whole = lines[-1].whole if lines else None
+    if whole is None:
+        raise FileError(
+            f"{path} was not packed to its end; repeat its `polyurn pack` to go on with it"
+        )
+    shards = tuple(line.step.shard for line in lines if line.step and line.step.shard)
+    seen = {shard.name: check_shard(path, shard) for shard in shards}
+    return replace(whole, path=path, shards=shards, seen=seen)
+
+
+def _lines(folder: Path, *, until_damage: bool = False) -> list[PackingLine]:
+    """The lines of a folder's log; none if nothing was written to it."""
+    path = folder / LOG
+    if not path.exists() or path.stat().st_size == 0:  # empty after a disk was full
+        return []
+    return packing_log(folder).read(until_damage=until_damage)
 
 
 def total_of(parts: Iterable[Totals]) -> Totals:

@@ -1,11 +1,12 @@
-"""Tables as CSV, TSV and Parquet files: any table read, histograms written one row per non-zero cell.
+"""CSV, TSV and Parquet files: any table is read, histograms are written one row per non-zero cell.
 
-Through Arrow, which is imported when it is needed. What a table means is `client/tables.py`.
+Arrow reads and writes them; it is imported when needed. `client/tables.py` says what a table means.
 """
 
 import csv
 import io
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ from scipy import sparse
 
 from polyurn.counts import check_counts, check_names
 from polyurn.errors import FileError, MissingDependencyError, ParameterError
+from polyurn.memory import available_memory, check_memory
 from polyurn.storage.files import AGAIN, check_regular, check_writable, write_whole
 from polyurn.typed.arguments import Json, checked
 from polyurn.typed.arrays import ids_of
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 _CALLED = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # how a file says that it is
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # the first bytes of such a file
 _HEAD = 2**16  # bytes that hold the first line
 
 
@@ -38,9 +40,9 @@ def read_table(
 ) -> "pa.Table":
     """Read a CSV or TSV (also .gz) or Parquet file as an Arrow table.
 
-    CSV and TSV give text, as it stands: "01" is not 1 and "NA" is a name. A cell without anything in
-    it, not even quotes, is missing. Semicolons, tabs or bars between the columns, and UTF-16 that says
-    so, are recognised.
+    Cells of CSV and TSV files stay text: "01" is not 1 and "NA" is a name. An empty cell without quotes
+    is a missing value. Semicolons, tabs or bars between columns are recognised, and so is UTF-16 with a
+    byte order mark.
 
     Parameters
     ----------
@@ -51,10 +53,11 @@ def read_table(
     Raises
     ------
     FileError
-        The file cannot be read, or is none of them.
+        The file cannot be read, or has another format.
     """
     path = Path(path)
     with _reading(path) as (pa, kind):
+        _check_size(pa, path, kind)
         if kind == "parquet":
             table = pa.parquet.read_table(path)
             _ = table.column_names  # a name that is not UTF-8 would be an error later, elsewhere
@@ -75,10 +78,10 @@ def table_batches(
     first_row: int = 0,
     n_rows: int = 2**20,
 ) -> Iterator[tuple[int, "pa.Table"]]:
-    """The rows of a file that `read_table` could read, some at a time: (the first row's number, rows).
+    """The rows of a file, block by block: (the number of the first row, rows).
 
-    Begins with `first_row`, counted from 0; groups of rows of a Parquet file that come before it are not
-    read. Of a Parquet file `n_rows` come at a time, of a text file as many as fit into a megabyte.
+    The first is `first_row`, counted from 0; earlier row groups of a Parquet file are not read. A block
+    has `n_rows` rows of a Parquet file, or as many rows of a text file as fit into a megabyte.
     """
     path = Path(path)
     with _reading(path) as (pa, kind):
@@ -94,7 +97,7 @@ def table_batches(
 
 
 def parquet_rows(path: str | os.PathLike[str]) -> int | None:
-    """How many rows a Parquet file says it has; None of a text file, which has to be read to know."""
+    """The number of rows that a Parquet file states; None for a text file, which does not state it."""
     path = Path(path)
     with _reading(path) as (pa, kind):
         return int(pa.parquet.read_metadata(path).num_rows) if kind == "parquet" else None
@@ -103,7 +106,7 @@ def parquet_rows(path: str | os.PathLike[str]) -> int | None:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[tuple[Any, str]]:
-    """Arrow, and the kind of a file; what is wrong with it is said in one line."""
+    """Arrow and the kind of a file; Arrow's errors become one line of ours."""
     pa, kind = arrow("reading tables"), table_kind(path)
     check_regular(path)
     try:
@@ -121,8 +124,21 @@ def _reading(path: Path) -> Iterator[tuple[Any, str]]:
         raise FileError(f"cannot read {path}: {reason}") from error
 
 
+def _check_size(pa: Any, path: Path, kind: str) -> None:
+    """Refuse a packed table that does not fit into memory, before it is read."""
+    n_bytes, available = 0, available_memory() or math.inf
+    if kind == "parquet":
+        known = pa.parquet.read_metadata(path)
+        n_bytes = known.num_rows * known.num_columns * 4  # a number, or a text's place
+    elif path.stat().st_size * 1032 > available:  # gzip packs no more bytes than that into one
+        with pa.input_stream(path) as unpacked:
+            while n_bytes <= available and (piece := unpacked.read(2**20)):
+                n_bytes += len(piece)
+    check_memory(n_bytes, f"the rows of {path}", "take fewer, or `polyurn pack` them part by part")
+
+
 def row_location(path: str | os.PathLike[str], row: int) -> str:
-    """Where a person finds a row, counted from 0: the line of a text file, the row of a Parquet file."""
+    """Where a user finds row `row`, counted from 0: by its line in a text file, else by its number."""
     path = Path(path)
     if path.suffix == ".npz" or (kind := table_kind(path)) == "parquet":
         return f"row {row}, counted from 0"
@@ -198,7 +214,7 @@ def long_table(
 def write_table(
     table: "pa.Table", path: str | os.PathLike[str], *, provenance: Mapping[str, Any] | None = None
 ) -> None:
-    """Write an Arrow table, whole or not at all, as what the suffix says.
+    """Write an Arrow table in the format of the suffix, whole or not at all.
 
     A Parquet file keeps `provenance` in its metadata; CSV cannot keep it.
     """
@@ -237,7 +253,7 @@ def check_table_writable(path: str | os.PathLike[str]) -> None:
 
 
 def arrow(purpose: str) -> Any:
-    """The pyarrow package, or an error that says which extra brings it and what for."""
+    """The pyarrow package, or an error that names the extra to install and its purpose."""
     try:
         import pyarrow as pa
         import pyarrow.compute
@@ -249,7 +265,7 @@ def arrow(purpose: str) -> Any:
 
 
 def table_kind(path: Path) -> str:
-    """What the suffix says: "parquet", "csv" or "tsv"."""
+    """The format that the suffix stands for: "parquet", "csv" or "tsv"."""
     kinds = {".parquet": "parquet", ".csv": "csv", ".tsv": "tsv"}
     packed = path.suffix == ".gz"
     kind = kinds.get(path.with_suffix("").suffix if packed else path.suffix)
@@ -257,7 +273,7 @@ def table_kind(path: Path) -> str:
         os.fspath(path).encode()
     except UnicodeEncodeError as error:  # Arrow opens files by names that are UTF-8
         raise FileError(f"cannot use {path.name!a}: its name is not UTF-8; rename it") from error
-    if kind is None and os.path.isdir(path):  # pathlib stops at a name that is too long
+    if kind is None and os.path.isdir(path):  # pathlib raises for a name that is too long
         raise FileError(
             f"expected a .parquet, .csv or .tsv file, got the folder {path.name!r}; if it holds tables "
             "of clients, `polyurn pack` makes a folder of them that fit, select, score and compare read"
@@ -270,8 +286,8 @@ def table_kind(path: Path) -> str:
 
 
 def _line(records: Any, row: int) -> int:
-    """The line on which a row begins, counted from 1; lines without anything are no rows."""
-    after, n_read = 0, -2  # the header is no row
+    """The line on which a row begins, counted from 1; empty lines are not rows."""
+    after, n_read = 0, -2  # the header is not a row
     for cells in records:
         n_read += bool(cells)
         if n_read == row:
@@ -282,14 +298,14 @@ def _line(records: Any, row: int) -> int:
 
 @dataclass(frozen=True)
 class _Dialect:
-    """What separates the columns of a text file, and how its characters are written."""
+    """The separator of a text file's columns, and its encoding."""
 
     delimiter: str
     encoding: str
 
 
 def _dialect(pa: Any, path: Path, kind: str) -> _Dialect:
-    """The dialect of a text file: what its suffix says, unless its first line can only mean another."""
+    """The dialect of a text file: that of its suffix, unless its first line can only be of another."""
     with pa.input_stream(path) as file:
         start = file.read(_HEAD)
     if start.startswith(b"PAR1"):
@@ -332,8 +348,8 @@ def _text_batches(
 
 
 def _text_options(pa: Any, path: Path, dialect: _Dialect) -> tuple[Any, Any, Any]:
-    """How Arrow is to read a text file: every cell as the text that it is."""
-    # Only with one thread do errors name the row.
+    """Arrow's options for a text file: every cell stays text."""
+    # Errors name the row only with one thread.
     read = pa.csv.ReadOptions(use_threads=False, encoding=dialect.encoding.removesuffix("-sig"))
     parse = pa.csv.ParseOptions(delimiter=dialect.delimiter)
     with pa.csv.open_csv(path, read, parse) as first_rows:
@@ -348,7 +364,7 @@ def _text_options(pa: Any, path: Path, dialect: _Dialect) -> tuple[Any, Any, Any
 
 
 def _refuse_second_header(pa: Any, table: "pa.Table", path: Path, first_row: int = 0) -> None:
-    """Stop at a row that is the header once more, as where files were put together."""
+    """Refuse a row that repeats the header, as in files that were joined."""
     same = np.ones(len(table), bool)
     for i, name in enumerate(table.column_names):
         same &= np.asarray(pa.compute.equal(table.column(i), pa.scalar(name)).fill_null(False))
@@ -359,7 +375,7 @@ def _refuse_second_header(pa: Any, table: "pa.Table", path: Path, first_row: int
 
 
 def _reason(error: ValueError, path: Path) -> str:
-    """What is wrong with a table, without the row that is: it is a client's."""
+    """What is wrong with a table, without the text of the row, which is a client's."""
     text = str(error)
     if isinstance(error, UnicodeError) or "UTF8" in text:
         return "expected UTF-8; save it as UTF-8"

@@ -18,7 +18,8 @@ from polyurn.training.examples import class_labels
 from polyurn.typed.arrays import ids_of
 from polyurn.wording import differing
 
-# Data of which the MDM knows less than this share, or which have less of what it asks for, are others.
+# If the MDM knows less than this share of the data, or the data have less than this share of what
+# clients ask for, they do not belong together.
 _LEAST_KNOWN = 0.5
 
 
@@ -52,7 +53,8 @@ def agreed_names(
 ) -> tuple[str, ...] | None:
     """The names of the categories that files have; None if no file has names.
 
-    Of (population, file, names or None); a `ParameterError` if two files have other names or orders.
+    `files` are (population, file, names or None). Two files with different names or orders are a
+    `ParameterError`.
 
     Examples
     --------
@@ -124,7 +126,7 @@ def category_codes(values: NDArray[Any], what: str, names: Sequence[str] | None)
 def lacking_categories(
     asked: NDArray[np.float64], there: NDArray[np.bool_], names: Sequence[str] | None
 ) -> str:
-    """What to say about categories that clients ask for and the data have no points of; "" if none.
+    """The message about categories that clients ask for and the data lack; "" without any.
 
     How much of each is asked for, and whether it is there, have shape (n_categories,). A
     `ParameterError` if most of it is not.

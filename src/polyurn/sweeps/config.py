@@ -31,8 +31,8 @@
     [grid]                                   # or [search], the fields of OptunaSearch
     local_learning_rate = [0.01, 0.1]
 
-A class for each table says its keys and their types; one reader walks them. How clients are drawn is
-`sweep_clients.py`; the data that the file names are read by `inputs.py`.
+A class for each table declares its keys and their types; one reader walks them. `sweep_clients.py` draws
+the clients; `inputs.py` reads the data that the file names.
 """
 
 import tomllib
@@ -60,7 +60,7 @@ Table = TypeVar("Table")
 @checked
 @dataclass(frozen=True)
 class DataConfig:
-    """Where the points come from.
+    """The source of the points.
 
     Attributes
     ----------
@@ -97,39 +97,39 @@ class DataConfig:
 @checked
 @dataclass(frozen=True)
 class ClientsConfig:
-    """Who the clients of one population are: exactly one of the first seven.
+    """The clients of one population: exactly one of the first seven is given.
 
     Attributes
     ----------
     column : str
-        The array or column of the data that says who holds each point.
+        The array or column of the data with the client of each point.
     partition : str
         A file that `polyurn partition` wrote.
     mdm : str
         An MDM file.
     iid : str or int
-        Fully IID clients with the sizes and the pooled categories of another population. With a number
-        of points each there are no clients whose categories could be meant: those of the data.
+        Fully IID clients with the sizes and the pooled categories of another population. With a number,
+        each has that many points, and the categories are those of the data.
     iid_proxy : str or int
-        Fully IID clients with the sizes of another population, or of so many points each, and the
-        categories of the data: the paper's baseline.
+        Fully IID clients with the sizes of another population, or with this many points each, and with
+        the categories of the data: the paper's baseline.
     dirichlet : float
         Clients of one Dirichlet with this concentration per category.
     oracle : str
         Conditionally IID clients with the histograms of another population, or of a table.
     sizes : str or int
-        Of `dirichlet`: those of another population, or so many points each.
+        Of `dirichlet`: those of another population, or this many points each.
     marginal : {"flat", "clients", "proxy"}
         Of `dirichlet`: the same concentration for each category, the default, or in proportion to how
         frequent it is among the clients that `sizes` names, or in the data.
     n_clients : int, optional
-        How many are drawn: needed for `mdm` and a number of points; else as many as there are. More
-        than there are true clients is allowed, and better for a sparse mixture: 400 draws of one have
-        a noisy marginal of their own.
+        How many clients are drawn: needed for `mdm` and for a number of points; else as many as the
+        other population has. More than the true clients is allowed, and better for a sparse mixture:
+        400 draws of one have a noisy marginal of their own.
     style : str, optional
-        A style file: drawn clients are given points of a style of their own.
+        A style file: each drawn client is given points of its own style.
     style_features : str, optional
-        The array of the data in which the style is measured; what is trained on by default.
+        The array of the data in which the style is measured; by default the training features.
     """
 
     column: str | None = None
@@ -151,7 +151,7 @@ class ClientsConfig:
 
     @property
     def like(self) -> str | int | None:
-        """Whose sizes, or categories, drawn clients have: a population's, or so many points each."""
+        """The source of drawn clients' sizes or categories: a population, or a number of points each."""
         return getattr(self, "sizes" if self.kind == "dirichlet" else self.kind, None)
 
     def __post_init__(self) -> None:
@@ -201,7 +201,7 @@ class SweepConfig:
     fedavg : FedAvg
     seeds : tuple of int
     folder : Path
-        The file's, which paths in it start from.
+        The file's folder, from which paths in it start.
     model : str
     grid, search : dict, OptunaSearch
         One of them.
@@ -242,7 +242,7 @@ def read_config(path: Path) -> SweepConfig:
     FileError
         The file cannot be read or is not TOML.
     ParameterError
-        It asks for something that does not exist; the message names the nearest that does.
+        It asks for something that does not exist; the message names the nearest valid name.
     """
     try:
         table = tomllib.loads(read_regular(path).decode())
@@ -298,7 +298,7 @@ def parse_config(table: Mapping[str, Any], *, folder: Path = Path()) -> SweepCon
 
 
 def _read(kind: type[Table], entry: Mapping[str, Any], where: str) -> Table:
-    """A table as its class, which checks what is in it; `where` is said before what is wrong."""
+    """A table as its class, which checks the content; an error begins with `where`."""
     if not isinstance(entry, Mapping):
         raise ParameterError(f"expected {where}as a table")
     items: Any = fields(kind)  # type: ignore[arg-type]
@@ -323,7 +323,7 @@ def _check_keys(entry: Mapping[str, Any], known: Sequence[str], where: str) -> N
 
 
 def _check_integers(value: Any) -> None:
-    """Refuse integers that no computation has room for, wherever they stand."""
+    """Refuse integers too large for any computation, anywhere in the file."""
     if isinstance(value, int) and value.bit_length() > _MOST_BITS:
         raise ParameterError(f"expected integers of at most {_MOST_BITS} bits, got {shown(value)}")
     if isinstance(value, dict | list):

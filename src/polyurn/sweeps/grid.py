@@ -1,8 +1,8 @@
 """Sweeps: every setting on every population under every seed, in parallel, never twice.
 
-What is run where is decided here. `storage/run_log.py` keeps it, `training/federated.py` trains, and
-`verdict.py` says what it means. Runs are spread with joblib, so that the backend which is active
-(processes of this machine, Dask, Ray) does them.
+It decides which runs are done, and where. `storage/run_log.py` keeps them, `training/federated.py`
+trains, and `verdict.py` says what they mean. joblib distributes runs over its active backend (processes
+of this machine, Dask, Ray).
 """
 
 import hashlib
@@ -46,7 +46,7 @@ from polyurn.typed.json_form import shown
 from polyurn.wording import counted
 
 _MOST_JOBS = 10_000
-_MANY_ROUNDS = 1_000_000  # so many are timed before they begin
+_MANY_ROUNDS = 1_000_000  # a sweep of so many rounds is timed before it begins
 _TIMED_ROUNDS = 3
 MOST_COLUMNS = 16  # settings trained side by side in one task
 
@@ -69,7 +69,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class SweepProgress:
-    """How far a sweep is.
+    """The progress of a sweep.
 
     Attributes
     ----------
@@ -78,8 +78,8 @@ class SweepProgress:
     run : FinishedRun or None
         The run that just ended; None at the start.
     seconds_left : float or None
-        If the others take as long as those of this start did; at the start of a sweep of very many
-        rounds, if all rounds take as long as the first ones of one run.
+        An estimate: the other runs take as long as those since this start. At the start of a sweep of
+        very many rounds: all rounds take as long as the first rounds of one run.
     """
 
     n_done: int
@@ -114,31 +114,31 @@ def sweep(
     Parameters
     ----------
     settings : FedAvg
-        What the grid, or the search, does not change.
+        The settings that the grid, or the search, does not change.
     model, data, loss, metrics, engine, device : see `train`
     populations : mapping of name to Partition, Population or function
         A `Partition` says which points of `data` each client holds. The clients of a population (an
         MDM, `IID`, ...) are drawn anew for each seed, and given points of `data` by their labels; those
-        of a `Styled` population by the features, too. A function of the seed returns a Partition, for
-        all that a population alone cannot say: another feature than the label, or some of the points.
+        of a `Styled` population by the features, too. A function of the seed returns a Partition, which
+        can do more than a population: use another feature than the label, or only some of the points.
     seeds : sequence of int
     grid : mapping of a setting's name to its values
-        All combinations are run. On the engine "batched", those that differ in learning rates and the
-        like only are trained side by side.
+        All combinations are run. The engine "batched" trains those side by side that differ only in
+        learning rates and similar settings.
     optuna : OptunaSearch
-        Instead of a grid: an adaptive search per population and seed. What wins on the other
-        populations is then trained on the population `true` as well.
+        Instead of a grid: an adaptive search per population and seed. The winners on the other
+        populations are then trained on the population `true` as well.
     n_clients : int, optional
         How many clients of each population are drawn; by default as many as the Partition `true` has.
         More are better where an MDM is sparse: 400 draws of one have a noisy marginal of their own.
     folder : path, optional
-        Keeps every run the moment it ends. The same call again goes on where it stopped.
+        Keeps every run as soon as it ends. The same call continues a stopped sweep.
     n_jobs : int, optional
         Runs at a time, as in joblib. By default what `joblib.parallel_config` says, else one per core.
     noise_floor : bool
-        Train the population `true` once more as "again", in another order for each seed, so that other
-        cohorts meet: what differs there is chance. Nothing is added without `true`, or beside an
-        "again" of your own.
+        Train the population `true` once more as "again", in another order for each seed, so that cohorts
+        differ: the difference is chance. Nothing is added without `true`, or if there is a population
+        "again" already.
     on_run : function of a SweepProgress, optional
         Called at the start and after every run.
 
@@ -243,7 +243,7 @@ def grid_points(settings: FedAvg, grid: Mapping[str, Sequence[Any]]) -> list[Fed
 
 
 def _plain_grid(grid: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
-    """The grid with arrays as lists, and numbers as Python has them."""
+    """The grid with arrays as lists, and with Python's numbers."""
     lists = {name: getattr(values, "tolist", lambda v=values: v)() for name, values in grid.items()}
     return {
         name: [plain(value) for value in values] if isinstance(values, list | tuple) else values
@@ -264,7 +264,7 @@ def _checked_seeds(seeds: Sequence[int]) -> list[int]:
 def _check_points(
     training: Training, points: Sequence[FedAvg], clients: Mapping[tuple[str, int], Partition]
 ) -> None:
-    """Find out before the first run what would stop a later one."""
+    """Find errors before the first run that would stop a later one."""
     module = build(training.model, training.data, seed=0, loss=training.loss)
     found = layout(module)
     for (name, _), held in clients.items():
@@ -287,7 +287,7 @@ def _grid_tasks(
     wanted: Iterable[tuple[str, int, FedAvg]],
     finished: Sequence[FinishedRun],
 ) -> tuple[list[Any], int]:
-    """The runs that are left, those that can be trained side by side in one task; their number."""
+    """The tasks that are left, with runs that can be trained side by side, and the number of runs."""
     done = {run_key(run.population, run.seed, run.settings) for run in finished if not run.pruned}
     left: dict[str, tuple[str, int, list[FedAvg]]] = {}
     (_, first), some = next(iter(clients.items()))
@@ -326,7 +326,7 @@ def _expected_seconds(
 
 
 def _run_all(tasks: Iterable[Any], report: "_Reporter", n_jobs: int | None) -> None:
-    """Run tasks wherever joblib runs them, and keep what comes back as it comes."""
+    """Run tasks on joblib's backend, and keep each result as it arrives."""
     if n_jobs is None and joblib.parallel.get_active_backend()[1] is None:
         n_jobs = -1
     parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")
@@ -341,7 +341,7 @@ def _run_all(tasks: Iterable[Any], report: "_Reporter", n_jobs: int | None) -> N
 
 
 class _Reporter:
-    """Keeps runs and reports how far the sweep is."""
+    """Keeps runs and reports the progress."""
 
     def __init__(self, log: RunLog, on_run: Callable[[SweepProgress], object] | None) -> None:
         self.log, self._on_run = log, on_run
@@ -375,7 +375,7 @@ def _described(
     grid: Mapping[str, Sequence[Any]] | None,
     search: OptunaSearch | None,
 ) -> dict[str, Any]:
-    """What a sweep is: everything that its runs depend on."""
+    """The description of a sweep: everything that its runs depend on."""
     module = build(training.model, training.data, seed=0)
     populations: dict[str, dict[str, str]] = {}
     for (name, seed), held in clients.items():

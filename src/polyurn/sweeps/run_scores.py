@@ -1,9 +1,9 @@
-"""What a run scores, and measures of simulated against true scores.
+"""The score of a run, and measures of simulated against true scores.
 
-A score is the mean of a run's last evaluations, or what one that diverged scores instead.
+A score is the mean of a run's last evaluations; a run that diverged has a substitute.
 
-A single evaluation swings with the cohort before it; by the mean of the last half, the true clients
-differ less from themselves (`experiments/which_score.py`). What it all means is `verdict.py`.
+A single evaluation depends on the cohort before it. With the mean of the last half, the true clients
+differ less from themselves (`experiments/which_score.py`). `verdict.py` interprets the scores.
 """
 
 import json
@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 from polyurn.errors import ParameterError
 from polyurn.storage.run_log import FinishedRun
 
-LOSS = "loss"  # the test loss of the runs, the one metric of which less is better
-LAST = 0.5  # the share of the evaluations, the last ones, that a score is the mean of
-# The population of the noise floor: the true clients in another order, so that other cohorts meet.
+LOSS = "loss"  # the test loss of the runs, the only metric of which less is better
+LAST = 0.5  # the share of the evaluations, the last ones, whose mean is the score
+# The population of the noise floor: the true clients in another order, so that cohorts differ.
 AGAIN = "again"
 
 
 @dataclass(frozen=True)
 class RunScore:
-    """What one run came to, in the metric's own direction; `reached`: its first round at the target."""
+    """The score of a run, in the metric's own direction; `reached` is its first round at the target."""
 
     value: float
     diverged: bool
@@ -89,7 +89,7 @@ def score(run: FinishedRun, metric: str, *, last: float = LAST) -> float | None:
 
 
 def worst_score(runs: Iterable[FinishedRun], metric: str, *, last: float = LAST) -> float:
-    """What a run that diverged scores among these: see `compare_sweeps`."""
+    """The score of a run that diverged, among these runs: see `compare_sweeps`."""
     whole = (run for run in runs if not run.pruned)
     found = (score(run, metric, last=last) for run in whole)
     values = [direction(metric) * value for value in found if value is not None]
@@ -140,9 +140,9 @@ def _curve(run: FinishedRun, metric: str) -> Sequence[float | None]:
 
 @dataclass(frozen=True, eq=False)
 class SeedPairs:
-    """What two populations scored with the same settings under one seed, lists of length n_settings.
+    """The scores of two populations with the same settings and one seed, lists of length n_settings.
 
-    `best` is what the best of all true runs of the seed scored, also of those without a counterpart.
+    `best` is the best score of all true runs of the seed, also of those without a counterpart.
     """
 
     settings: list[str]
@@ -201,7 +201,7 @@ def mean_difference(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
 
 
 def rounds_apart(pairs: SeedPairs) -> float:
-    """How many rounds apart both reach the target, mean over settings; NaN where never both do."""
+    """The mean over settings of the rounds between both reaching the target; NaN if both never do."""
     apart = [
         abs(a.reached - b.reached)
         for a, b in zip(pairs.simulated, pairs.true, strict=True)
@@ -222,7 +222,7 @@ def rank_correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
 def regret(
     simulated: NDArray[np.float64], true: NDArray[np.float64], *, best: float | None = None
 ) -> float:
-    """What is lost on the true clients by the choice that looks best on the simulated ones.
+    """The loss on the true clients from the choice that is best on the simulated ones.
 
     More is better here. Among equal choices the mean counts, as if one were drawn.
 

@@ -1,4 +1,4 @@
-"""Who holds what in a sweep, for each population and seed: as given, or drawn and cut from the data.
+"""The clients of each population and seed of a sweep: given, or drawn and made from the data.
 
 Populations are given as values, or are the entries of a TOML file. Nothing is trained here.
 """
@@ -68,7 +68,7 @@ def clients_by_seed(
 
 
 def in_another_order(clients: Partition, seed: int) -> Partition:
-    """The same clients in another order, so that others meet in the cohorts of the same seed.
+    """The same clients in another order, so that the cohorts of the same seed differ.
 
     Examples
     --------
@@ -120,7 +120,7 @@ class Models:
     category_names: tuple[str, ...] | None
 
     def n_categories(self, codes: NDArray[np.int64]) -> int:
-        """How many categories the models or the data have, whichever are more."""
+        """The number of categories of the models or of the data, whichever is larger."""
         known = [saved.model.n_categories for saved in self.mdms.values()]
         return max([int(codes.max()) + 1, *known])
 
@@ -185,7 +185,7 @@ class CodedPoints:
         return drawn
 
     def lacking(self, name: str) -> str:
-        """What to say about an MDM's categories of which the data have no points; "" if none."""
+        """The message about categories of an MDM of which the data have no points; "" without any."""
         if name not in self.models.mdms:
             return ""
         asked = self.models.mdms[name].model.mean()
@@ -226,7 +226,7 @@ class CodedPoints:
 
 
 def _some_of(counts: Any, n_clients: int | None, rng: np.random.Generator) -> Any:
-    """All of these clients in their order, or so many of them at random."""
+    """All of these clients in their order, or some of them at random."""
     return counts if n_clients is None else Oracle(counts).sample(n_clients, rng=rng)
 
 

@@ -29,7 +29,7 @@ _WATCHED_EVERY = 1.0  # seconds
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """What all runs of a sweep have in common, as it is sent to whoever runs them."""
+    """The data and settings that all runs of a sweep share, as they are sent to workers."""
 
     model: ModelFunction | str
     data: Examples
@@ -87,7 +87,7 @@ def engine_of(training: Training, seed: int, clients: Partition) -> str:
 
 
 def has_style(clients: Partition) -> bool:
-    """Whether clients were given points that suit a style of theirs."""
+    """Whether clients have styles, and were given points that suit them."""
     return clients.report is not None and clients.report.style is not None
 
 
@@ -166,6 +166,6 @@ def end_with(parent: int) -> None:
 
 
 def _watch(parent: int) -> None:
-    while os.getppid() == parent:  # that of an orphan is another
+    while os.getppid() == parent:  # an orphan has another parent
         time.sleep(_WATCHED_EVERY)
     os._exit(1)

@@ -23,6 +23,16 @@ def test_a_federation_is_made_and_what_to_do_next_is_said(run):
     assert federation.declared == 3
 
 
+def test_too_few_nodes_for_a_secure_sum_are_said(run):
+    few, enough = (
+        run(*INIT, "--nodes", 2),
+        run("federation", "init", "more", *INIT[3:], "--nodes", 3),
+    )
+    assert "no question will be answered" in few.err
+    assert "secure sums over 3 nodes" in few.err
+    assert "no question" not in enough.err
+
+
 def test_names_of_categories_are_declared_for_all(run):
     run("federation", "init", "fed", "--categories", "a, b", "--max-size", 5, "--nodes", 1)
     assert FederationFolder("fed").read().declared == ("a", "b")
@@ -36,7 +46,7 @@ def test_owners_make_their_keys_and_the_federation_is_made_of_the_public_ones(ru
     for name in ("hospital-a", "hospital-b"):
         ran = run("federation", "keys", f"at-{name}", "--name", name)
         assert ran.code == 0
-        assert f"wrote at-{name}/{name}.pub: send it to whoever sets the federation up" in ran.err
+        assert f"wrote at-{name}/{name}.pub: send it to the operator of the federation" in ran.err
     public = [f"--node=at-{name}/{name}.pub" for name in ("hospital-a", "hospital-b")]
     ran = run(*INIT, *public)
     assert ran.code == 0
@@ -76,8 +86,8 @@ def test_what_cannot_be_set_up_is_one_line_and_leaves_nothing(run, tmp_path, arg
 def test_a_folder_that_is_in_use_is_refused(run, tmp_path):
     (tmp_path / "fed").mkdir()
     (tmp_path / "fed" / "mine.txt").write_text("mine")
-    assert_refused(run(*INIT, "--nodes", 1), "fed is there already: take another folder")
-    assert_refused(run("federation", "keys", "fed", "--name", "a"), "is there already")
+    assert_refused(run(*INIT, "--nodes", 1), "fed exists already: take another folder")
+    assert_refused(run("federation", "keys", "fed", "--name", "a"), "exists already")
     assert os.listdir(tmp_path / "fed") == ["mine.txt"]
 
 

@@ -74,14 +74,15 @@ def test_a_node_that_runs_already_is_said(run, fed):
 def test_keys_are_the_owners_alone(run, fed, name):
     place = fed / "nodes" / "node-1" / name
     place.chmod(0o644)
-    assert_refused(run(*JOIN, "clients.csv"), "others than its owner may read", "chmod 600")
+    assert_refused(run(*JOIN, "clients.csv"), "users other than its owner may read", "chmod 600")
     place.unlink()
     assert_refused(run(*JOIN, "clients.csv"), name)
 
 
-def test_a_folder_with_the_keys_of_another_node_is_refused(run, fed):
-    shutil.copy(fed / "nodes/node-2/signing.key", fed / "nodes/node-1/signing.key")
-    assert_refused(run(*JOIN, "clients.csv"), "is not the key of node-1 in the roster")
+@pytest.mark.parametrize("name", ["signing.key", "transport.key"])
+def test_a_folder_with_a_key_of_another_node_is_refused_before_the_server_is_asked(run, fed, name):
+    shutil.copy(fed / "nodes/node-2" / name, fed / "nodes/node-1" / name)
+    assert_refused(run(*JOIN, "clients.csv"), f"{name} is not the key of node-1 in the roster")
 
 
 def test_a_policy_with_a_misspelt_limit_is_refused(run, fed):
@@ -120,7 +121,7 @@ def test_a_server_without_tls_is_said(run, fed, tmp_path):
 
 def test_an_authority_that_is_damaged_is_said(run, fed):
     (fed / "nodes" / "node-1" / "ca.crt").write_text("")
-    assert_refused(run(*JOIN, "clients.csv"), "ca.crt is no certificate")
+    assert_refused(run(*JOIN, "clients.csv"), "ca.crt is not a certificate")
 
 
 def test_the_table_is_read_under_the_names_of_its_columns(run, fed, tmp_path):
@@ -128,6 +129,14 @@ def test_the_table_is_read_under_the_names_of_its_columns(run, fed, tmp_path):
     (tmp_path / "named.csv").write_text(named)
     ran = run(*JOIN, "named.csv", "--client", "who", "--category", "what", "--count", "times")
     assert_refused(ran, "no SuperLink at")  # the table was read
+
+
+def test_other_names_are_mapped_and_rows_without_values_left_out_before_joining(run, fed, tmp_path):
+    (tmp_path / "named.csv").write_text(HEAD + "a,owl,1\na,cat,2\n,cat,1\nb,dog,1\n")
+    assert_refused(run(*JOIN, "named.csv"), "1 value is missing from column 'client'", "line 4")
+    mapped = run(*JOIN, "named.csv", "--drop-missing", "--map", "owl=0,cat=1,dog=2")
+    assert_refused(mapped, "no SuperLink at")  # the table was read
+    assert "left out 1 of 4 rows" in mapped.err
 
 
 def test_features_are_columns_of_a_table_of_records(run, fed, tmp_path):

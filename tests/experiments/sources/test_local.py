@@ -14,7 +14,7 @@ def find(source, root, *, download=False):
 
 def test_missing_files_are_downloaded_when_asked_for(server, tmp_path):
     source = Source("mine", (LAYOUT,), remote=(server.remote(),))
-    with pytest.raises(FileError, match=r"put data\.bin into .*mine, or pass download=True"):
+    with pytest.raises(FileError, match=r"data\.bin into .*mine, .* download=True"):
         find(source, tmp_path)
     assert server.asked == []
     found = find(source, tmp_path, download=True)
@@ -40,7 +40,7 @@ def test_files_are_found_in_the_folder_below_it_and_by_the_variable(tmp_path, mo
 
 def test_neither_root_nor_variable_is_said(monkeypatch):
     monkeypatch.delenv("POLYURN_DATA", raising=False)
-    with pytest.raises(InputError, match=r"root= or the environment variable POLYURN_DATA"):
+    with pytest.raises(InputError, match=r"root= or .* variable POLYURN_DATA"):
         find(Source("mine", (LAYOUT,)), None)
 
 

@@ -150,9 +150,7 @@ def test_an_exact_run_over_a_damaged_ledger_asks_nobody(here):
 def test_a_run_that_the_ledger_cannot_pay_to_its_end_asks_nobody(here):
     perform(here.exchange, here.job(**GUARANTEE))
     n_sent, spent = len(here.grid.sent), charges(here.made.ledger)
-    with pytest.raises(
-        BudgetError, match=r"would bring epsilon to 1\.1\d* of 1 .*--ledger-epsilon"
-    ):
+    with pytest.raises(BudgetError, match=r"epsilon to 1\.1\d* of 1 .*--ledger-epsilon"):
         perform(here.exchange, here.job(**{**GUARANTEE, "epsilon": 0.5}))
     assert (len(here.grid.sent), charges(here.made.ledger)) == (n_sent, spent)
 
@@ -215,7 +213,7 @@ def test_rounds_that_another_ledger_was_charged_for_are_not_gone_on_from(here, t
         perform(here.exchange, here.job(**job))
     back()
     here.made.ledger.unlink()
-    with pytest.raises(FileError, match=r"has 0 charges of the run in .* which has 2 rounds"):
+    with pytest.raises(FileError, match=r"has 0 charges of the run .* 2 rounds"):
         perform(here.exchange, here.job(**job))
 
 
@@ -323,7 +321,7 @@ def test_a_style_and_a_mixture_are_charged_to_the_same_ledger(with_records):
     here = with_records
     perform(here.exchange, here.job(**GUARANTEE, ledger_epsilon=210.0))
     n_sent = len(here.grid.sent)
-    with pytest.raises(BudgetError, match=r"would bring epsilon to .* of 210 .*nothing was asked"):
+    with pytest.raises(BudgetError, match=r"epsilon to .* of 210 .*nothing was asked"):
         perform(here.exchange, here.style_job(**{**STYLE, "epsilon": 210.0}))
     assert len(here.grid.sent) == n_sent
     folder = here.style_job(**STYLE)
@@ -357,7 +355,7 @@ def test_a_second_style_beyond_the_budget_asks_nobody(with_records):
 def test_a_style_that_too_many_nodes_refuse_is_not_asked_and_charged_again(tmp_path, clock):
     _, parts = records_of(2)
     here = OnDisk(tmp_path, clock, held=[*parts, histograms_of(20, 3)])
-    with pytest.raises(NodesError, match=r"no sum in 1 attempt: .*refused: 3 \(it has histograms"):
+    with pytest.raises(NodesError, match=r"no sum .*refused: 3 \(it has histograms"):
         perform(here.exchange, here.style_job(**STYLE, ledger_epsilon=900.0))
     assert len(charges(here.made.ledger)) == 1
 
@@ -385,9 +383,7 @@ def test_whoever_adds_the_noise_of_a_style_is_named(with_records, trust):
 def test_owners_who_demand_noise_are_asked_for_their_style_on_the_same_account(tmp_path, clock):
     policy = "allow_exact = false\nmost_epsilon = 250.0\ndelta = 1e-6\n"
     here = OnDisk(tmp_path, clock, policy=policy, held=records_of(3)[1])
-    with pytest.raises(
-        NodesError, match=r"refused: 1, 2, 3 \(it answers with its own noise only\)"
-    ):
+    with pytest.raises(NodesError, match=r"refused: 1, 2, 3 \(it answers with its own"):
         perform(here.exchange, here.style_job(retries=0))
     perform(here.exchange, here.style_job(**STYLE))
     own = charges(here.made.node("node-1") / "privacy.ledger")

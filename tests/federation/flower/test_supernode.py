@@ -39,12 +39,12 @@ def test_a_server_of_the_federation_is_let_be(knocked, authority):
 
 
 def test_an_expired_certificate_is_said(knocked, authority):
-    with pytest.raises(FederationError, match=r"certificate of localhost:\d+ has expired: make a"):
+    with pytest.raises(FederationError, match=r"certificate of localhost:\d+ has expired"):
         knocked(make_server(authority, ["localhost"], now=PAST))
 
 
 def test_a_certificate_of_tomorrow_is_said(knocked, authority):
-    with pytest.raises(FederationError, match="is not valid yet: is this machine's clock right"):
+    with pytest.raises(FederationError, match=r"is not valid yet: .*clock"):
         knocked(make_server(authority, ["localhost"], now=FUTURE))
 
 
@@ -55,9 +55,7 @@ def test_a_certificate_for_another_host_is_said(knocked, authority, host):
 
 
 def test_a_certificate_of_another_authority_is_said(knocked):
-    with pytest.raises(
-        FederationError, match=r"is not signed by .*ca\.crt: take this federation's"
-    ):
+    with pytest.raises(FederationError, match=r"is not signed by .*ca\.crt"):
         knocked(make_server(make_authority("another"), ["localhost"]))
 
 
@@ -76,7 +74,7 @@ def test_a_server_that_is_down_is_said_with_what_to_do(tmp_path, authority):
 @pytest.mark.parametrize("data", [b"", b"no certificate", b"\xff\xfe"])
 def test_an_authority_that_is_none_is_said(tmp_path, data):
     (tmp_path / "ca.crt").write_bytes(data)
-    with pytest.raises(FederationError, match=r"ca\.crt is no certificate"):
+    with pytest.raises(FederationError, match=r"ca\.crt is not a certificate"):
         knock(f"localhost:{free_port()}", tmp_path / "ca.crt")
 
 

@@ -46,7 +46,7 @@ def perform(files: FederationFolder, job: MixtureJob | StyleJob) -> JobFolder:
         _follow(files, folder, job, kept)
     except KeyboardInterrupt:
         if run is None:
-            folder.fail("interrupted")  # if it was submitted after all, it asks nobody
+            folder.fail("interrupted")  # should the run be submitted after all, it asks nobody
         else:
             superlink.stop_run(files, run)
         say(f"interrupted; {kept}")
@@ -61,7 +61,7 @@ def say_absences(traffic: Traffic | None) -> None:
 
 
 class _Kept:
-    """What is left of a job that has ended without a result, in words."""
+    """What is kept of a job that has ended without a result, in words."""
 
     def __init__(self, files: FederationFolder, job: MixtureJob | StyleJob) -> None:
         self._files, self._job = files, job

@@ -17,7 +17,7 @@ def init_command(
     folder: Path = argument("DIR", "Folder to make."),
     categories: str = option(..., "Categories: a number C (0 to C-1) or names, comma-separated."),
     max_size: int = option(..., "Declared largest number of points of a client."),
-    nodes: int = option(0, "How many nodes get keys that are made here."),
+    nodes: int = option(0, "Number of nodes whose keys are made here."),
     node: list[Path] | None = option(
         None, "Public keys of a node, from `polyurn federation keys`; repeat it."
     ),
@@ -36,7 +36,7 @@ def init_command(
 
     Example: `polyurn federation init fed --nodes 8 --categories 10 --max-size 60`
     """
-    from polyurn.federation.folder import load_public_keys, set_up
+    from polyurn.federation.folder import FEWEST_NODES, load_public_keys, set_up
 
     keys = node or []
     if nodes < 0 or nodes + len(keys) < 1:
@@ -55,7 +55,13 @@ def init_command(
         hosts=host or [],
         features=listed_names(features),
     )
-    say(f"made {folder} for {counted(nodes + len(keys), 'node')} at {address}")
+    n_nodes = nodes + len(keys)
+    say(f"made {folder} for {counted(n_nodes, 'node')} at {address}")
+    if n_nodes < FEWEST_NODES:
+        say(
+            f"no question will be answered: policy.toml wants secure sums over {FEWEST_NODES} nodes; "
+            "make more, or have owners lower `fewest`, or `secure_only = false` and `run --plain`"
+        )
     if nodes:
         say(
             f"private keys of {counted(nodes, 'node')} were made here: whoever has this folder can "
@@ -71,12 +77,12 @@ def keys_command(
 ) -> None:
     """Make the keys of a node on its own machine; the private ones never leave it.
 
-    Send NODE_DIR/NAME.pub, the public keys, to whoever sets the federation up, and put what comes back,
-    `federation.json`, `policy.toml` and `ca.crt`, into NODE_DIR.
+    Send the public keys, NODE_DIR/NAME.pub, to the operator of the federation. You get back
+    `federation.json`, `policy.toml` and `ca.crt`: put them into NODE_DIR.
 
     Example: `polyurn federation keys my-node --name hospital-a`
     """
     from polyurn.federation.folder import make_keys
 
     public = make_keys(folder, name)
-    say(f"wrote {public}: send it to whoever sets the federation up; the other files stay here")
+    say(f"wrote {public}: send it to the operator of the federation; the other files stay here")

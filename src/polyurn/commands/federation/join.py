@@ -1,6 +1,6 @@
 """`polyurn federation join`: a node that answers for the clients of a table.
 
-What it answers is `federation/node.py`; how messages reach it is `federation/flower/supernode.py`.
+`federation/node.py` makes the answers; `federation/flower/supernode.py` carries the messages.
 """
 
 import os
@@ -12,7 +12,7 @@ import typer
 
 from polyurn.commands.console import say
 from polyurn.commands.declare import argument, option, refuse_options
-from polyurn.commands.options import DROP_EMPTY, TABLE, ColumnOptions
+from polyurn.commands.options import TABLE, JudgedOptions
 from polyurn.errors import FederationError
 from polyurn.wording import counted
 
@@ -25,13 +25,12 @@ def join_command(
     context: typer.Context,
     folder: Path = argument("NODE_DIR", "Folder of the node, as `init` made it."),
     table: Path = TABLE,
-    columns: ColumnOptions,
+    columns: JudgedOptions,
     features: str | None = option(
         None,
         "Columns of numbers, comma-separated, or one with lists, of a table of records: "
         "questions about style are answered too.",
     ),
-    drop_empty: bool = DROP_EMPTY,
     allow_exact: bool = option(
         False,
         "Answer sums without noise, too. A server that lies can word such a question so that the sum is "
@@ -55,6 +54,7 @@ def join_command(
     from polyurn.federation.one_machine import start_node
     from polyurn.federation.owned_node import open_node, records_of, warm_up
     from polyurn.sources.clients import naming, read_clients
+    from polyurn.storage.files import write_whole
     from polyurn.storage.table_files import read_table
 
     node_folder = read_node(folder)
@@ -62,10 +62,10 @@ def join_command(
         raise FederationError(f"{node_folder.name} is running already (process {pid})")
     read: Histograms | Records
     if features is None:
-        reading = columns.reading(drop_empty=drop_empty)
-        read = read_clients(table, reading, node_folder.federation.declared)
+        read = read_clients(table, columns.reading(), node_folder.federation.declared)
     else:
-        refuse_options(context, ["count", "drop_empty"], "with --features, a row for each point")
+        unheard = ["count", "drop_empty", "drop_missing", "renamed"]
+        refuse_options(context, unheard, "with --features, a row for each point")
         with naming(table):
             rows = read_table(table, on_remark=say)
             read = records_of(
@@ -96,7 +96,7 @@ def join_command(
     warm_up()
 
     def joined(flower_id: int) -> None:
-        node_folder.flower_id.write_text(f"{flower_id}\n")
+        write_whole(node_folder.flower_id, lambda file: file.write(f"{flower_id}\n".encode()))
         keep_pid(node_folder.pid, os.getpid())
         say(f"{node_folder.name} has joined with {counted(n_clients, 'client')}; Ctrl-C leaves")
 
@@ -111,5 +111,5 @@ def join_command(
 
 
 def _say_failure(where: str, error: Exception) -> None:
-    """Show the owner, and nobody else, what failed."""
+    """Tell the owner, and nobody else, what failed."""
     say(f"{where} failed: {type(error).__name__}: {error}")

@@ -1,7 +1,7 @@
 """`polyurn federation run`: learn what a live federation looks like.
 
 The nodes are asked by polyurn's ServerApp, a process that Flower starts; this command submits the job,
-shows its progress, and takes the result. What the process does is `federation/server_process.py`.
+shows its progress, and takes the result. `federation/server_process.py` is what the process runs.
 """
 
 from pathlib import Path

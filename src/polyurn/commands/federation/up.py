@@ -30,7 +30,7 @@ def up_command(
 ) -> None:
     """Start the server of a federation, a Flower SuperLink, and register the nodes.
 
-    It goes on until `polyurn federation down`. Nodes of other machines reach it with --listen 0.0.0.0.
+    It runs until `polyurn federation down`. Nodes on other machines reach it with --listen 0.0.0.0.
 
     Example: `polyurn federation up fed`
     """
@@ -101,7 +101,7 @@ def status_command(*, folder: Path = FEDERATION, as_json: bool = AS_JSON) -> Non
 
 
 def down_command(*, folder: Path = FEDERATION) -> None:
-    """End the server, what it runs, and nodes that were joined in the background from DIR/nodes.
+    """End the server, its runs, and the nodes that joined in the background from DIR/nodes.
 
     Example: `polyurn federation down fed`
     """

@@ -4,10 +4,10 @@ Each message is answered by a new process. What it needs is in the SuperNode's `
 
     node="/path/of/the/node's/folder" table="/path/of/clients.csv"
 
-and, where the table's columns are called otherwise, client="...", category="..." and count="...". With
-features="...", columns of numbers with commas between, the table has a row for each point, and questions
-about style are answered too. The folder is one that `polyurn federation init` made. `polyurn federation
-join` needs none of this: see `supernode.py`.
+and client="...", category="..." and count="..." if the table's columns have other names. With
+features="...", comma-separated columns of numbers, the table has a row for each point, and questions
+about style are answered too. `polyurn federation init` makes the folder. `polyurn federation join` needs
+none of this: see `supernode.py`.
 """
 
 import logging
@@ -33,7 +33,7 @@ _LOG = logging.getLogger(__name__)
 
 @app.query("polyurn")
 def answer(message: Message, context: Context) -> Message:
-    """The node's reply; what it has to remember of a secure sum is in the SuperNode's memory."""
+    """The node's reply; the SuperNode's memory keeps the state of a secure sum."""
     kept = context.state.get(RECORD)
     try:
         folder = read_node(str(context.node_config.get("node", "")))
@@ -42,7 +42,7 @@ def answer(message: Message, context: Context) -> Message:
         node = open_node(folder, clients, memory=memory, on_failure=_tell)  # type: ignore[arg-type]
         reply = answered(message, node.answer)
     except Exception as error:
-        # Flower would send its text to the server: what is wrong with a table, and in which row.
+        # Flower would send the error's text to the server: it says what is wrong in which row.
         _tell(error)
         return answered(message, lambda *_: b"")
     context.state[RECORD] = ConfigRecord(node.memory())  # type: ignore[arg-type]
@@ -50,7 +50,7 @@ def answer(message: Message, context: Context) -> Message:
 
 
 def _tell(error: Exception) -> None:
-    """Tell the owner what failed, in the SuperNode's log."""
+    """Write into the SuperNode's log, for the owner, what failed."""
     _LOG.error("a message was not answered: %s: %s", type(error).__name__, error)
 
 

@@ -1,7 +1,7 @@
 """How messages reach the nodes of a Flower federation: bytes in one record each, over its Grid.
 
-Flower's own helper sleeps for three seconds between looks, so replies are looked for here. What is in
-the messages, and who is asked, is `aggregator.py`.
+Flower's own helper polls every three seconds, so replies are polled for here. `aggregator.py` makes the
+messages and chooses the nodes.
 """
 
 import time
@@ -22,24 +22,24 @@ except ImportError as error:
 if TYPE_CHECKING:
     from flwr.serverapp import Grid
 
-# What every message of ours is called in Flower, and the one record in it.
+# Flower's name of our messages, and of the one record in each.
 MESSAGE_TYPE, RECORD = "query.polyurn", "polyurn"
 _GRACE = 5.0  # seconds that a message outlives the wait for its reply
-# Seconds between two looks for replies: a part of the wait so far.
+# Seconds between two polls for replies: a fraction of the wait so far.
 _SOONEST, _LATEST, _PART = 0.2, 1.0, 0.05
-# A message is announced before its parts have arrived. Seconds between two looks for those, and how long
-# they are waited for, at least and at most: 50,000 numbers take 2 s at 1.6 Mbit/s, and all others wait.
+# A message is announced before its parts have arrived. Seconds between two polls for the parts, and the
+# shortest and longest wait for them: 50,000 numbers take 2 s at 1.6 Mbit/s, and all others wait.
 FIRST_BACKOFF, LAST_BACKOFF = 0.05, 1.0
 _LEAST_FOR_PARTS, _MOST_FOR_PARTS = 0.5, 2.0
 
 
 @contextmanager
 def _parts_within(seconds: float) -> Iterator[None]:
-    """While it lasts, Flower's Grid waits so long for the parts of a reply that it meets half-way.
+    """In this context, Flower's Grid waits this long for the parts of a reply that arrives in parts.
 
-    It takes replies one after the other, waits a second before it looks again, which was most of a round
-    with eight nodes, and waits three minutes for the parts of a node that died meanwhile. It has no
-    setting for either, and no method that could be overridden.
+    The Grid takes replies one after the other and polls once a second, which was most of a round with
+    eight nodes. It waits three minutes for the parts of a node that died meanwhile. It has no setting
+    for either, and no method that could be overridden.
     """
     before = http_grid.pull_objects  # type: ignore[attr-defined]
     http_grid.pull_objects = partial(  # type: ignore[attr-defined]
@@ -66,7 +66,7 @@ class FlowerExchange:
         self._grid = grid
         self._numbers = dict(numbers)
         self._ids = {number: node_id for node_id, number in self._numbers.items()}
-        self._open: dict[str, int] = {}  # messages without a reply so far, and whom they are for
+        self._open: dict[str, int] = {}  # messages without a reply so far, and their nodes
 
     def nodes(self) -> list[int]:
         """The numbers of the nodes that are connected now."""
@@ -76,11 +76,11 @@ class FlowerExchange:
     def ask(
         self, stage: str, messages: Mapping[int, bytes], *, timeout: float
     ) -> Iterator[tuple[int, Any]]:
-        """(node, reply) as replies come; late ones of nodes that are not asked now, too."""
+        """(node, reply) as replies arrive, with late replies of nodes that are not asked now."""
         late = {key: node for key, node in self._open.items() if node not in messages}
         self._open = dict(late)
         sent = [self._message(stage, node, body, timeout) for node, body in messages.items()]
-        # A message that Flower could not take has no id.
+        # A message that Flower did not accept has no id.
         keys = list(self._grid.push_messages(sent)) or [""] * len(sent)
         waiting = {}
         for node, key in zip(messages, keys, strict=True):
@@ -89,7 +89,7 @@ class FlowerExchange:
             else:
                 yield node, b""
         self._open |= waiting
-        begin = time.monotonic()  # what the sending took is not the nodes' time
+        begin = time.monotonic()  # the time for sending is not the nodes'
         while waiting:
             waited = time.monotonic() - begin
             is_last_look = waited >= timeout
@@ -97,10 +97,10 @@ class FlowerExchange:
                 replies = list(self._grid.pull_messages([*waiting, *late]))
             for reply in replies:
                 key = reply.metadata.reply_to_message_id
-                # The SuperLink replies for a node that is gone: the message says which, not the sender.
+                # The SuperLink replies for a node that is gone: the message names it, not the sender.
                 self._open.pop(key, None)
                 if reply.has_error() and reply.error.code == ErrorCode.MESSAGE_UNAVAILABLE:
-                    waiting.pop(key, None)  # it fell silent half-way
+                    waiting.pop(key, None)  # some parts of it never arrived
                     late.pop(key, None)
                 elif key in waiting:
                     yield waiting.pop(key), reply_bytes(reply)
@@ -121,7 +121,7 @@ class FlowerExchange:
 
 
 def reply_bytes(reply: Message) -> Any:
-    """What a node replied, whatever it is; nothing of one that failed, whose text may be anything."""
+    """The bytes of a node's reply; empty if the node failed, whose error text may be anything."""
     if reply.has_error():
         return b""
     record = reply.content.get(RECORD)

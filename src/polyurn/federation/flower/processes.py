@@ -1,7 +1,6 @@
-"""Processes that outlive the command that started them: known by a file, ended by their own pid.
+"""Processes that outlive the command that started them: found by a file, ended by their own pid.
 
-A file has the pid and when the process began, so that another process which got the same pid later is
-left alone.
+A file has the pid and the time when the process began: a later process with the same pid is left alone.
 """
 
 import contextlib
@@ -11,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from polyurn.errors import MissingDependencyError
+from polyurn.storage.files import write_whole
 
 try:
     import psutil
@@ -18,20 +18,21 @@ except ImportError as error:
     raise MissingDependencyError("psutil", "flower", "a federation") from error
 
 
-def keep_pid(place: Path, pid: int) -> None:
-    """Write down which process it is."""
-    place.write_text(f"{pid} {psutil.Process(pid).create_time()!r}\n")
+def keep_pid(path: Path, pid: int) -> None:
+    """Write a process's pid and start time into a file."""
+    text = f"{pid} {psutil.Process(pid).create_time()!r}\n"
+    write_whole(path, lambda file: file.write(text.encode()))
 
 
-def alive(place: Path) -> int | None:
+def alive(path: Path) -> int | None:
     """The pid of the process that a file names; None if it has ended, or there is no file."""
-    process = _process(place)
+    process = _process(path)
     return None if process is None else process.pid
 
 
-def is_running(place: Path) -> bool:
-    """Whether the process whose pid stands in a file, which it wrote itself, is there."""
-    text = place.read_text().strip()
+def is_running(path: Path) -> bool:
+    """Whether the process that wrote its own pid into a file is running."""
+    text = path.read_text().strip()
     try:
         return not text or psutil.Process(int(text)).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -40,9 +41,9 @@ def is_running(place: Path) -> bool:
 
 @contextlib.contextmanager
 def ended_like_ctrl_c() -> Iterator[None]:
-    """While it lasts, SIGTERM ends this process as Ctrl-C does: what it started is ended, and said."""
+    """In this context SIGTERM interrupts the process as Ctrl-C does, so that its children are ended."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread hears signals
+        yield  # only the main thread receives signals
         return
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -51,20 +52,20 @@ def ended_like_ctrl_c() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def end_processes(places: Sequence[Path], *, within: float) -> int:
-    """End the processes that files name, and all that they started; how many were running.
+def end_processes(paths: Sequence[Path], *, within: float) -> int:
+    """End the processes that files name, and their children; return how many were running.
 
-    The files are removed. What is left after so many seconds is killed.
+    The files are removed. Processes that still run after `within` seconds are killed.
     """
-    named = [process for place in places if (process := _process(place)) is not None]
+    named = [process for path in paths if (process := _process(path)) is not None]
     _end(named + [child for one in named for child in _children(one)], within)
-    for place in places:
-        place.unlink(missing_ok=True)
+    for path in paths:
+        path.unlink(missing_ok=True)
     return len(named)
 
 
 def end_orphans(programs: Sequence[str], *, variable: str, value: str, within: float) -> int:
-    """End programs of these names, with a value in their environment, whose parent was killed."""
+    """End programs of these names, with this value in their environment, that a killed parent left."""
     orphans = [one for one in psutil.process_iter() if _is(one, programs, variable, value)]
     _end(orphans, within)
     return len(orphans)
@@ -96,9 +97,9 @@ def _children(process: psutil.Process) -> list[psutil.Process]:
         return []
 
 
-def _process(place: Path) -> psutil.Process | None:
+def _process(path: Path) -> psutil.Process | None:
     try:
-        pid, began = place.read_text().split()
+        pid, began = path.read_text().split()
         process = psutil.Process(int(pid))
         is_it = process.create_time() == float(began)
         return process if is_it and process.status() != psutil.STATUS_ZOMBIE else None

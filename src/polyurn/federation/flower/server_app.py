@@ -1,4 +1,4 @@
-"""polyurn's ServerApp: the process that Flower starts for a run, and in which a job is performed."""
+"""polyurn's ServerApp: Flower starts a process with it for a run, which performs a job."""
 
 import os
 
@@ -7,6 +7,7 @@ from polyurn.federation.flower.grid_exchange import FlowerExchange
 from polyurn.federation.folder import FederationFolder
 from polyurn.federation.jobs import JobFolder
 from polyurn.federation.server_process import perform
+from polyurn.storage.files import write_whole
 
 try:
     from flwr.app import Context
@@ -19,9 +20,9 @@ app = ServerApp()
 
 @app.main()
 def main(grid: Grid, context: Context) -> None:
-    """Perform the job; what goes wrong is written down before it is raised."""
+    """Perform the job; an error is written into its folder before it is raised."""
     folder = JobFolder(str(context.run_config["job"]))
-    folder.pid.write_text(f"{os.getpid()}\n")
+    write_whole(folder.pid, lambda file: file.write(f"{os.getpid()}\n".encode()))
     if folder.failure is not None:  # whoever submitted it was interrupted meanwhile
         return
     try:

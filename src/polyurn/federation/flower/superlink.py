@@ -18,7 +18,7 @@ from polyurn.errors import FederationError, MissingDependencyError
 from polyurn.federation.flower.processes import alive, end_orphans, end_processes, keep_pid
 from polyurn.federation.folder import FederationFolder
 
-_LINK = "federation"  # what the SuperLink is called in Flower's configuration
+_LINK = "federation"  # the SuperLink's name in Flower's configuration
 _STARTS_WITHIN = 60.0  # seconds
 _ENDS_WITHIN = 15.0
 _STARTED = ("flower-superexec", "flwr-serverapp")  # by the SuperLink, each in a session of its own
@@ -35,10 +35,10 @@ for line in sys.stdin:
 
 
 def start(folder: FederationFolder, *, host: str, durable: bool = True) -> int:
-    """Start the SuperLink, listening on an address of this machine, and wait until it does; its pid.
+    """Start the SuperLink, wait until it listens on an address of this machine, and return its pid.
 
-    Durable, it keeps its state in a file, and goes on with the same nodes after a crash. In memory, a
-    message takes half the processor time.
+    A durable SuperLink keeps its state in a file, and continues with the same nodes after a crash. In
+    memory, a message takes half the processor time.
     """
     if (pid := alive(folder.pid)) is not None:
         raise FederationError(f"the SuperLink is running already (process {pid})")
@@ -70,40 +70,40 @@ def start(folder: FederationFolder, *, host: str, durable: bool = True) -> int:
             end_processes([folder.pid], within=_ENDS_WITHIN)
             raise FederationError(f"the SuperLink did not start: see {folder.log}")
         time.sleep(0.2)
-    process.returncode = 0  # it outlives this object, which would warn of that
+    process.returncode = 0  # else this object would warn that the process outlives it
     return process.pid
 
 
 def register(folder: FederationFolder) -> dict[int, int]:
     """Register the nodes' keys with the running SuperLink; Flower's ids and the nodes' numbers.
 
-    Keys that are registered already are left as they are.
+    Keys that are already registered stay registered.
     """
     there = {int(node["node-id"]) for node in nodes(folder)}
     ids = {key: number for key, number in folder.flower_ids().items() if key in there}
     missing = [node for node in folder.read().nodes if node.number not in ids.values()]
-    places = [folder.server / f"{node.name}.pub" for node in missing]
+    paths = [folder.server / f"{node.name}.pub" for node in missing]
     try:
-        for node, place in zip(missing, places, strict=True):
-            place.write_text(node.transport + "\n")
-        commands = [("supernode", "register", str(place), _LINK) for place in places]
+        for node, path in zip(missing, paths, strict=True):
+            path.write_text(node.transport + "\n")
+        commands = [("supernode", "register", str(path), _LINK) for path in paths]
         for node, reply in zip(missing, flwr(folder, *commands), strict=True):
             ids[int(reply["node-id"])] = node.number
     finally:
-        for place in places:
-            place.unlink(missing_ok=True)
+        for path in paths:
+            path.unlink(missing_ok=True)
         folder.register(ids)
     return ids
 
 
 def nodes(folder: FederationFolder) -> list[dict[str, Any]]:
-    """What the SuperLink says about its nodes: "node-id", "status" and times."""
+    """The SuperLink's list of nodes: "node-id", "status" and times."""
     (reply,) = flwr(folder, ("supernode", "list", _LINK))
     return list(reply["nodes"])
 
 
 def runs(folder: FederationFolder) -> list[dict[str, Any]]:
-    """What the SuperLink says about its runs: "run-id", "status" and times."""
+    """The SuperLink's list of runs: "run-id", "status" and times."""
     (reply,) = flwr(folder, ("list", _LINK))
     return list(reply["runs"])
 
@@ -121,16 +121,16 @@ def stop_run(folder: FederationFolder, run: int) -> None:
 
 
 def stop(folder: FederationFolder) -> bool:
-    """End the SuperLink and its children; whether there was one."""
+    """End the SuperLink and its children; return whether it was running."""
     was_up = end_processes([folder.pid], within=_ENDS_WITHIN) > 0
     _end_orphans(folder)
     return was_up
 
 
 def flwr(folder: FederationFolder, *commands: tuple[str, ...]) -> list[dict[str, Any]]:
-    """What each of some commands of Flower says; all in one process, as it takes a second to load.
+    """The output of each of some Flower commands, all in one process, as Flower takes a second to load.
 
-    If one of them fails, the ones before it are done.
+    If a command fails, the commands before it have been carried out.
     """
     if not commands:
         return []
@@ -149,7 +149,7 @@ def flwr(folder: FederationFolder, *commands: tuple[str, ...]) -> list[dict[str,
 
 
 def _documents(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON documents that stand in a text, one after the other."""
+    """The JSON documents in a text, one after the other."""
     decoder, at = json.JSONDecoder(), 0
     while (at := text.find("{", at)) >= 0:
         document, at = decoder.raw_decode(text, at)
@@ -157,12 +157,12 @@ def _documents(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _end_orphans(folder: FederationFolder) -> None:
-    """End what a SuperLink that was killed left behind: a ServerApp of it would go on asking nodes."""
+    """End the processes that a killed SuperLink left behind: its ServerApp would go on asking nodes."""
     end_orphans(_STARTED, variable="FLWR_HOME", value=str(folder.flower_home), within=_ENDS_WITHIN)
 
 
 def environment(folder: FederationFolder) -> dict[str, str]:
-    """Of Flower's processes: their files are in the folder, and they tell nobody of their use."""
+    """The environment of Flower's processes: files in the folder, no telemetry, no check for updates."""
     return {
         **os.environ,
         "FLWR_HOME": str(folder.flower_home),
@@ -174,11 +174,11 @@ def environment(folder: FederationFolder) -> dict[str, str]:
 
 
 def program(name: str) -> str:
-    """One of Flower's programs, of the environment that this Python is of."""
-    place = Path(sys.executable).parent / name
-    if not place.exists():
+    """One of Flower's programs, from this Python's environment."""
+    path = Path(sys.executable).parent / name
+    if not path.exists():
         raise MissingDependencyError("flwr", "flower", "a federation")
-    return str(place)
+    return str(path)
 
 
 def _configure(folder: FederationFolder, address: str) -> None:
@@ -212,5 +212,5 @@ def _listens(host: str, port: int) -> bool:
 
 
 def _reached(host: str) -> str:
-    """Where something that listens on all addresses is reached."""
+    """The address at which a server that listens on `host` is reached."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)

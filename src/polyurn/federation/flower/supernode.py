@@ -1,8 +1,8 @@
-"""A node of a Flower federation in one process: Flower's connection, and no code but what is here.
+"""A node of a Flower federation in one process: Flower's connection, and no code from the server.
 
-Flower's own SuperNode runs whatever app the server sends, in a new process for each message. A node that
-is its owner's answers with the polyurn that the owner installed: the server's app is not even fetched.
-What a message is answered with is `federation/node.py`.
+Flower's own SuperNode runs any app that the server sends, in a new process for each message. This node
+answers with the polyurn that its owner installed: the server's app is not even fetched.
+`federation/node.py` makes the replies.
 
 The connection is an internal function of flwr, which is why the extra `flower` bounds its version.
 """
@@ -47,19 +47,19 @@ try:
 except ImportError as error:
     raise MissingDependencyError("flwr", "flower", "a node") from error
 
-# Seconds between two looks for messages: a part of the time since the last one, so that a node is quick
-# while rounds go on, and a SuperLink of many nodes is left alone for the rest of the day.
+# Seconds between two polls for messages: a fraction of the time since the last one. A node is quick
+# during the rounds, and puts little load on the SuperLink for the rest of the day.
 _SOONEST, _LATEST, _PART = 0.3, 3.0, 0.05
-_NOT_TAKEN = 412  # what a SuperLink answers to a key that it does not know, or that is in use
-# Seconds until a SuperLink has noticed that a node is gone: two heartbeats, and more.
+_NOT_TAKEN = 412  # a SuperLink's answer to a key that it does not know, or that is in use
+# Seconds until a SuperLink notices that a node is gone: more than two heartbeats.
 _GONE_WITHIN = 75.0
-_GIVES_UP = 60.0  # seconds without a SuperLink: the end before it has joined, and a line later on
-_KNOCK = 10.0  # seconds that the first connection may take
+_GIVES_UP = 60.0  # seconds without a SuperLink: then a new node ends, and a joined one logs a line
+_KNOCK = 10.0  # seconds for the first connection
 
 
 @dataclass(frozen=True)
 class Connection:
-    """Where the SuperLink is, and how both sides know each other."""
+    """The SuperLink's address, and the keys that identify both sides."""
 
     address: str
     certificate: Path
@@ -74,11 +74,11 @@ def serve(
     on_joined: Callable[[int], None] = lambda _: None,
     on_failure: Callable[[Exception], None] = lambda _: None,
 ) -> None:
-    """Answer messages until the process is told to end; a SuperLink that is gone is waited for.
+    """Answer messages until the process is told to end; wait for a SuperLink that is gone.
 
-    `answer` is `Node.answer`. `on_joined` is told Flower's id of the node when it is connected, and
-    `on_failure` of each message that could not be received or replied to. A node that `was_there`
-    before may have been killed: the SuperLink notices it after a minute, and takes no other until then.
+    `answer` is `Node.answer`. `on_joined` gets Flower's id of the node when it is connected, and
+    `on_failure` the error of each message that could not be received or replied to. A node that
+    `was_there` before may have been killed: the SuperLink accepts it again after about a minute.
     """
     knock(connection.address, connection.certificate)
     logging.getLogger("flwr").setLevel(logging.ERROR)
@@ -97,14 +97,14 @@ def serve(
             _answer_messages(link, answer, on_failure)
     except SystemExit as ended:
         raise FederationError(
-            f"the SuperLink at {connection.address} did not take this node: {ended.__context__}"
+            f"the SuperLink at {connection.address} refused this node: {ended.__context__}"
         ) from None
 
 
 def _check_in(
     connection: Connection, private: ec.EllipticCurvePrivateKey, *, patience: float
 ) -> None:
-    """Come and go once, before flwr does: where a node is not taken, flwr ends the process."""
+    """Connect and disconnect once, before flwr connects: flwr ends the process of a refused node."""
     public = private.public_key()
     end = time.monotonic() + patience
     with FleetHttpClient.from_server_address(
@@ -128,7 +128,7 @@ def _check_in(
                 response = getattr(error, "response", None)
                 if response is None or response.status_code != _NOT_TAKEN:
                     raise FederationError(
-                        f"the SuperLink at {connection.address} did not take this node: {error}"
+                        f"the SuperLink at {connection.address} refused this node: {error}"
                     ) from error
                 if time.monotonic() >= end:
                     raise FederationError(_not_taken(connection.address, patience)) from error
@@ -159,22 +159,22 @@ def _answer_messages(
             message.metadata.__dict__["_message_id"] = tree.object_id
             _reply(answered(message, answer), send, partial(push, run))
         except RunNotRunningException:
-            continue  # nobody waits for the reply any more
+            continue  # the server no longer waits for the reply
         except Exception as error:
-            # A connection that broke, a message that is none: the next one may be right.
+            # The connection broke, or the message cannot be read: the next one may be right.
             on_failure(error)
             time.sleep(_LATEST)
 
 
 def knock(address: str, certificate: Path) -> None:
-    """Nothing, if a SuperLink with a certificate of this authority is at the address; else one line."""
+    """Check that a SuperLink with a certificate of this authority is at the address."""
     host, _, port = address.rpartition(":")
     check_regular(certificate)
     try:
         context = ssl.create_default_context(cafile=certificate)
     except ssl.SSLError as error:
         raise FederationError(
-            f"{certificate} is no certificate: take the one of this federation"
+            f"{certificate} is not a certificate: take the one of this federation"
         ) from error
     try:
         with (
@@ -196,7 +196,7 @@ def knock(address: str, certificate: Path) -> None:
 
 
 class _Pause:
-    """How long to wait before the next look for messages."""
+    """Seconds to wait before the next poll for messages."""
 
     def __init__(self) -> None:
         self._last = -math.inf
@@ -214,7 +214,7 @@ def _reply(
     send: Callable[[Message, Any, float], tuple[set[str], str]],
     push: Callable[[str, str, bytes], None],
 ) -> None:
-    """Send a reply, as the internals of a SuperNode do: its outline first, then its objects."""
+    """Send a reply as a SuperNode does internally: first its outline, then its objects."""
     reply.metadata.__dict__["_message_id"] = reply.object_id
     with no_object_id_recompute():
         objects, tree = get_all_nested_objects(reply), get_object_tree(reply)
@@ -237,7 +237,7 @@ def _distrust(error: ssl.SSLCertVerificationError, address: str, certificate: Pa
 
 
 def _not_taken(address: str, patience: float) -> str:
-    """A SuperLink says the same of a key that it does not know and of one that is in use."""
+    """The reasons for a refusal: a SuperLink gives the same for an unknown key and for one in use."""
     if not patience:
         return (
             f"the SuperLink at {address} does not know this node's key: register it on the server with "

@@ -1,7 +1,7 @@
 """What a private fit spends on which round, and every other tuned number of it.
 
-One frozen value; `benchmarks/privacy.py` has the paired runs behind the numbers. What a round does is
-in the modules beside this one.
+One frozen value; `benchmarks/privacy.py` has the paired runs behind the numbers. The modules beside this
+one perform the rounds.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Plan:
-    """Shares of the budget, round by round, and the numbers that rounds go by.
+    """Shares of the budget, round by round, and the tuned numbers of the rounds.
 
     A round with share f of the budget has noise of standard deviation σ / √f, where σ is that of a
     single release that spends everything: the inverse squares of Gaussian noises add up.
@@ -19,35 +19,35 @@ class Plan:
     Attributes
     ----------
     survey, sketch, choice, guard : float
-        Shares of the rounds that are asked once. `choice` compares numbers of components, and `guard`
-        the result with what it came from.
+        Shares of the rounds that are asked once. `choice` compares numbers of components; `guard`
+        compares the result with the mixture before the last climb.
     race, score : tuple of float
         Shares of the rounds in which several starts climb, and of those in which the chosen one does.
     n_starts : pair of int
         The fewest and the most starts that climb in the first round of the race, beside a single
         Dirichlet-multinomial: as many as `race_cost` allows, and `race_numbers`.
     racing : tuple of float
-        Which share of them is in each round (successive halving, Jamieson and Talwalkar 2016).
+        The share of the starts in each round (successive halving, Jamieson and Talwalkar 2016).
     racing_each : tuple of int
-        How many starts of each number of components climb, where the number is to be chosen.
+        How many starts of each number of components climb if the number is to be chosen.
     race_cost : float
         Nats per client that the noise of one round may cost each start of a race.
     race_numbers : int
-        Numbers that a client sends in a round of the race, or those of six starts if they are more.
+        Numbers that a client sends in a round of the race; or those of six starts, if these are more.
     of_gains : float
         Share of a race's round that compares the starts.
     groups : int
         Prototypes of the sketch for each component.
     n_simulated : pair of int
-        Clients that the server draws for each of several starts, and for one alone, in every round.
+        Clients that the server draws in every round for each of several starts, and for a single one.
     unclipped : float
-        The share of simulated clients whose scores are not clipped, at least.
+        The smallest share of simulated clients whose scores are not clipped.
     noise_cost : float
-        Nats per client that the noise of one score round may cost: clips are raised up to there.
+        Nats per client that the noise of one score round may cost: clips are raised to that limit.
     least_information : float
-        Directions of θ with less information per client are left where they are.
+        Directions of θ with less information per client do not move.
     largest_step, largest_gain : float
-        Of a step in any log α or logit, and in nats per client.
+        The largest step in any log α or logit, and its largest gain in nats per client.
     n_shrunk, n_free : int
         The last rounds whose steps are shrunk towards 0, and in which small weights and alphas are
         allowed.
@@ -99,15 +99,15 @@ class Plan:
 
     @property
     def total(self) -> float:
-        """All shares together; a round gets its share of this."""
+        """The sum of all shares; a round gets its share of this sum."""
         once = self.survey + self.sketch + self.choice + self.guard
         return once + sum(self.race) + sum(self.score)
 
 
 DEFAULT = Plan()
 
-# A choice among numbers of components: one round fewer to race, one to choose.
+# A choice among numbers of components: one round fewer for the race, one round for the choice.
 CHOOSING = Plan(race=(0.08, 0.08, 0.08, 0.08), choice=0.08)
 
-# One Dirichlet-multinomial: its survey is a start already, and there is nothing to choose.
+# One Dirichlet-multinomial: its survey already gives a start, and there is nothing to choose.
 SINGLE = Plan(survey=0.1, sketch=0.0, race=(), score=(0.3, 0.3, 0.3), guard=0.0)

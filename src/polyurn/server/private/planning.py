@@ -1,7 +1,7 @@
 """What differential privacy would cost, by simulation: nothing is spent, and no client is asked.
 
-Federations are drawn from known mixtures and fitted with and without privacy; the loss is what fresh
-clients lose by the fitted parameters, against the known ones.
+Federations are drawn from known mixtures and fitted with and without privacy. The loss is the difference
+in log-likelihood of fresh clients between the known and the fitted parameters.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,11 +21,11 @@ from polyurn.typed.json_form import to_json
 from polyurn.wire import Aggregator
 from polyurn.wording import counted
 
-# Clients that nothing is fitted to.
+# Fresh clients, to which nothing is fitted.
 _N_FRESH = 20_000
-# Concentrations of random components: from clients of a few categories to all but alike.
+# Concentrations of random components: from clients with few categories to clients almost alike.
 _CONCENTRATIONS = (2.0, 50.0)
-# δ as a power of the number of clients, where it is not given.
+# The default of δ, as a power of the number of clients.
 _DELTA_POWER = -1.1
 
 
@@ -40,8 +40,8 @@ class ExpectedLoss:
     mean, worst : float
         Over the simulated federations.
     single : float
-        What one Dirichlet-multinomial, fitted without privacy, loses on average: a mixture that does
-        not lose less is not worth its budget.
+        The mean loss of one Dirichlet-multinomial, fitted without privacy: a mixture that does not lose
+        less is not worth its budget.
     """
 
     epsilon: float | None
@@ -77,12 +77,13 @@ def expected_losses(
         Makes an aggregator of a table of histograms: `LocalAggregator`.
     epsilons : sequence of float
     n_clients, n_categories, n_components, size : int
-        Of the federation that is to come.
+        Of the planned federation.
     delta : float, optional
         n_clients^-1.1 by default.
     n_runs : int
     like : MDM, optional
-        What clients are drawn from; random mixtures by default. Its categories count then.
+        The mixture to draw clients from, which then sets the number of categories; random mixtures by
+        default.
     rng : int
         A seed: the same federations for every ε.
     on_run : callable, optional
@@ -131,7 +132,7 @@ def expected_losses(
 
 
 def _random(n_components: int, n_categories: int, size: int, rng: np.random.Generator) -> MDM:
-    """A mixture that nobody chose."""
+    """A random mixture."""
     low, high = np.log(_CONCENTRATIONS)
     alphas = rng.dirichlet(np.ones(n_categories), n_components)
     alphas *= np.exp(rng.uniform(low, high, (n_components, 1)))

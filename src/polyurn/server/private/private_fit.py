@@ -1,10 +1,10 @@
 """Fitting under differential privacy, and choosing the number of components: the rounds of both.
 
-A survey, a sketch that starts are made of, a race of the starts, the last climb of one, and a comparison
-with what it came from. In a choice the starts of every K race in the same rounds; then clients say how
-much likelier they find each K, and the smallest that is not clearly behind goes on alone. Everything
-that is learned from clients is a noised release (`steps.py`); everything else is simulated. The
-algorithm in words, and what it costs, is docs/privacy.md.
+A survey, a sketch from which starts are made, a race of the starts, the last climb of the winner, and a
+comparison with the mixture before that climb. In a choice the starts of every K race in the same rounds;
+then clients compare the likelihoods of all K, and the smallest K that is not clearly behind goes on.
+Everything that is learned from clients is a noised release (`steps.py`); everything else is simulated.
+docs/privacy.md explains the algorithm and its cost.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -37,12 +37,12 @@ from polyurn.typed.arguments import checked
 from polyurn.wire import Aggregator
 from polyurn.wire.private_queries import SizeMembership
 
-# Bins of sizes for each doubling: half of what `fit` takes, for each has noise of its own.
+# Bins of sizes for each doubling: half as many as in `fit`, as each bin has its own noise.
 _PER_DOUBLING = 2
-# A component this close to the cap is released as what it is, a multinomial.
+# A component this close to the cap is released as a multinomial.
 _AT_THE_CAP, _MULTINOMIAL = 0.9, 1e6
-# A mixture gives way to what it came from, and a K to a larger one, only if that is surely better: so
-# many standard deviations of the noise.
+# A mixture is replaced by the one before the climb, and a K by a larger one, only if that is better by
+# this many standard deviations of the noise.
 _SURE = 2.0
 
 PrivateSizes: TypeAlias = Literal["binned", "shared"] | SizeBins
@@ -56,8 +56,8 @@ class PrivateCandidate:
     ----------
     n_components : int
     behind : float
-        How far it is behind the best, in nats per client, noised; what so many parameters gain by
-        chance is taken off.
+        How far it is behind the best, in nats per client, with noise; the gain that its number of
+        parameters has by chance is subtracted.
     noise : float
         Standard deviation of the noise in that.
     """
@@ -70,13 +70,13 @@ class PrivateCandidate:
 @checked
 @dataclass(frozen=True)
 class PrivateSelection:
-    """The chosen number of components, its fit, and what it was chosen by.
+    """The chosen number of components, its fit, and the candidates.
 
     Attributes
     ----------
     n_components : int
     fit : Fit
-        Of the chosen K; its guarantee is of all rounds, those of the other K too.
+        The fit of the chosen K; its guarantee covers all rounds, also those of the other K.
     candidates : tuple of PrivateCandidate
         By number of components.
     """
@@ -87,7 +87,7 @@ class PrivateSelection:
 
     @property
     def mdm(self) -> MDM:
-        """That of the fit."""
+        """The mixture of the fit."""
         return self.fit.mdm
 
 
@@ -125,19 +125,19 @@ def fit_private(
         K, C and N. Declared, never measured from clients. A client of more than N points answers for N
         of them, drawn at random.
     sizes : {"binned", "shared"} or SizeBins
-        Probabilities of logarithmic size bins for each component, which cost a tenth of the last round,
-        or the same for all components.
+        Probabilities of logarithmic size bins for each component, which take a tenth of the last round;
+        or probabilities that all components share.
     trust : {"central", "distributed", "local"}
         Who adds the noise; as in `PrivateAggregator`.
     ledger : PrivacyLedger, optional
-        The ledger of these clients. By default one of this fit alone, which forgets what earlier ones
-        spent.
+        The ledger of these clients. By default a new ledger for this fit alone, without what earlier
+        fits spent.
     noise : function of (n_numbers, scale), optional
         For tests and simulations; OpenDP's discrete Gaussian by default.
     plan : Plan, optional
         Shares of the budget and every tuned number.
     rng : int or numpy.random.Generator
-        For what the server simulates. The noise never comes from it.
+        For the server's simulations. The noise never comes from it.
     on_round : callable, optional
         Called with each `Round` as it ends.
 
@@ -264,17 +264,17 @@ class _Run:
         self._own_sizes = sizes != "shared"
 
     def begin(self, mixtures: Iterable[Mixture]) -> list[PrivateStart]:
-        """Climbers at these mixtures."""
+        """Climbers that begin at these mixtures."""
         floors = self.plan.early_floors
         return [PrivateStart(self.population.floored(mixture, floors)) for mixture in mixtures]
 
     def race(
         self, climbers: list[PrivateStart], left: tuple[int, ...], beside: list[PrivateStart]
     ) -> tuple[list[PrivateStart], list[PrivateStart]]:
-        """Rounds after which so many climbers of each K are left, the likeliest first.
+        """The rounds of the race; return the climbers of each K that are left, the likeliest first.
 
-        Which of many starts ends at the best optimum shows after a few steps, not before
-        (`docs/privacy.md`), so all of them take some. Those beside climb too and are not compared.
+        Only after a few steps does it show which of many starts ends at the best optimum
+        (`docs/privacy.md`), so that all take some steps. Climbers beside them are not compared.
         """
         for share, most in zip(self.plan.race, left, strict=True):
             n = len(climbers)
@@ -290,7 +290,7 @@ class _Run:
         return climbers, beside
 
     def finish(self, climber: PrivateStart, single: Mixture | None) -> Fit:
-        """The last rounds of one mixture; the result is what it came from unless it is any better."""
+        """The last rounds of one mixture, and the guard, which may prefer an earlier or a single one."""
         plan, population, before = self.plan, self.population, climber
         bins, masses = population.sizes.bins, None
         for i, share in enumerate(plan.score):
@@ -309,13 +309,13 @@ class _Run:
                 of_each = zip(values.reshape(expected.shape), expected, strict=True)
                 masses = np.array([size_masses(seen, noise, before) for seen, before in of_each])
             self.rounds.end(climber.mixture)
-        # Two models of like noise are better averaged, as far as the step between them was noise.
+        # The average of two models with like noise is better, as far as the step between them was noise.
         part = climber.noise * plan.score[-2] / (plan.score[-2] + plan.score[-1])
         result = mean_mixture(climber.mixture, earlier.mixture, part)
         if plan.guard:
             rivals = [before.mixture] if single is None else [before.mixture, single]
             gains = self.rounds.compare([result, *rivals], plan.guard)
-            # A single component has few parameters for noise to spoil: it need not be surely better.
+            # Noise affects the few parameters of a single component little: any gain is enough.
             margins = np.array([0.0, _SURE, 0.0])[: len(rivals) + 1]
             best = int((gains.values - margins * gains.noise).argmax())
             if best:
@@ -345,14 +345,14 @@ def _mostly_noise(population: ClientTotals, epsilon: float) -> str:
 
 
 def _multinomial(mixture: Mixture, population: ClientTotals) -> Mixture:
-    """The same, with components at the cap of their concentration as the multinomials that they are."""
+    """The mixture with components at the cap of their concentration turned into multinomials."""
     at_cap = mixture.concentrations > _AT_THE_CAP * population.cap
     scale = np.where(at_cap, _MULTINOMIAL / mixture.concentrations, 1.0)
     return Mixture(mixture.weights, mixture.alphas * scale[:, None])
 
 
 def _best_of_each(climbers: list[PrivateStart], gains: Gains, left: int) -> list[PrivateStart]:
-    """The best few of each number of components, in the order of their gains."""
+    """The best climbers of each number of components, in the order of their gains."""
     kept: list[PrivateStart] = []
     for i in np.argsort(-gains.values, kind="stable"):
         k = climbers[i].mixture.n_components

@@ -1,11 +1,11 @@
 """Where a private fit starts: a noised sketch of the clients, and mixtures that would explain it.
 
 A sketch says how many clients are near each of some prototypes, and how they differ from them.
-Prototypes are those of clients simulated from the survey, so they cost nothing. Some starts are groups
-of the sketch's cells; some of those have a broad component; some are matched to the sketch as a whole,
-by simulated moments (McFadden, 1989): simulate clients from the current mixture, compare their mean
-sketch with the one received, and take a damped Gauss-Newton step. No kind is the best on all clients:
-all of them climb. All but the sketch itself, `Sketch` of `wire/private_queries.py`, is post-processing.
+Prototypes come from clients simulated from the survey, so that they cost nothing. Some starts are
+groups of the sketch's cells; some of those have a broad component; some match the sketch as a whole by
+simulated moments (McFadden, 1989): simulate clients from the current mixture, compare their mean sketch
+with the one received, and take a damped Gauss-Newton step. No kind is best on all clients, so that all
+climb. Everything but the sketch itself (`Sketch` of `wire/private_queries.py`) is post-processing.
 """
 
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ from polyurn.model.scores import Mixture, scores
 from polyurn.server.private.steps import ClientTotals, PrivateRounds, moved
 from polyurn.wire.private_queries import SKETCH_PARTS, Sketch
 
-# Simulated clients that prototypes are made of.
+# Simulated clients from which prototypes are made.
 _N_DRAWN = 8_000
 # Residuals longer than those of 95 % of simulated clients are clipped.
 _UNCLIPPED = 0.95
-# Directions are logs of prototypes that have a little of everything: no category decides alone.
+# Directions are logs of prototypes with a small share of every category: no category decides alone.
 _BLURRED_PROTOTYPE, _LEAST_SHARE = 0.03, 1e-6
 _ITERATIONS = 25
 # The last iterations are judged, by more simulated clients; the first ones go on half as many.
@@ -36,11 +36,11 @@ _DRAWN_EACH, _LEAST_DRAWN = 10, 2_000
 _LARGEST_STEP = 0.7
 # Damping grows and falls by these factors, between these bounds (Levenberg and Marquardt).
 _HARDER, _SOFTER, _DAMPING = 4.0, 3.0, (1e-3, 100.0)
-# Concentrations of components that differ in nothing else, in those of a single one.
+# Concentrations of components that differ in nothing else, relative to that of the single one.
 _SPREAD = (0.4, 2.5)
-# A start's component has a little of everything; and no start has a component of almost nobody.
+# The smallest shares of a category in a start's component, and of clients in a component.
 _BLURRED, _LEAST_WEIGHT = 0.05, 0.02
-# A component for the odd ones out: a fifth of the single one's concentration, and a tenth of clients.
+# A broad component for outliers: a fifth of the single one's concentration, a tenth of the clients.
 _BROAD, _BROAD_WEIGHT, _LEAST_BROAD = 0.2, 0.1, 0.3
 
 
@@ -61,7 +61,7 @@ class Cells:
 
 @dataclass(frozen=True)
 class Sketched:
-    """A sketch as it was received: the noised sum over the noised number of clients, its noise `tau`."""
+    """A received sketch: the noised sum over the noised number of clients, with noise `tau`."""
 
     sketch: Sketch
     values: NDArray[np.float64]  # (n_groups * (n_categories + 2),)
@@ -69,7 +69,7 @@ class Sketched:
 
     @classmethod
     def ask(cls, rounds: PrivateRounds, n_components: int) -> "Sketched":
-        """The round in which clients sketch themselves, for a fit of so many components."""
+        """The sketch round of a fit with this number of components."""
         population, share = rounds.population, rounds.plan.sketch
         sketch = make_sketch(population, rounds.plan.groups * n_components, rounds.rng)
         values = rounds.ask(sketch, share) / population.n_clients
@@ -77,7 +77,7 @@ class Sketched:
         return cls(sketch, values, rounds.sigma(share) / population.n_clients)
 
     def cells(self, n_components: int) -> Cells:
-        """Its cells without those that noise alone would fill; at least so many."""
+        """Its cells without those that noise alone could fill; at least `fewest`."""
         values, tau = self.values.reshape(self.sketch.n_groups, -1), self.tau
         of_clients, of_rest, of_pairs = np.sqrt(SKETCH_PARTS)
         sizes, noise = values[:, 0] / of_clients, tau / of_clients
@@ -87,7 +87,7 @@ class Sketched:
         sizes = np.maximum(sizes[kept], noise)
         rest = values[kept, 1:-1] * (self.sketch.radius / of_rest) / sizes[:, None]
         variance = (tau * self.sketch.radius / of_rest / sizes) ** 2
-        # James and Stein (1961): what is left of a mean after its noise is taken off its square.
+        # James and Stein (1961): the factor of a mean after its noise is subtracted from its square.
         squares = np.maximum((rest**2).sum(axis=1), 1e-300)
         shrink = np.maximum(0.0, 1 - rest.shape[1] * variance / squares)
         means = np.maximum(self.sketch.prototypes[kept] + shrink[:, None] * rest, 1e-4)
@@ -128,7 +128,7 @@ class Sketched:
 
 
 def make_sketch(population: ClientTotals, n_groups: int, rng: np.random.Generator) -> Sketch:
-    """The question: prototypes are centres of simulated clients, by k-means in √p."""
+    """The query: its prototypes are centres of simulated clients, by k-means in √p."""
     counts = population.simulate(population.single, _N_DRAWN, rng)
     p = counts / counts.sum(axis=1, keepdims=True)
     _, joined = k_means(np.sqrt(p), n_groups, rng)
@@ -165,7 +165,7 @@ def _moments(
 def _sketched_by(
     sketch: Sketch, counts: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Which row of a sketch each simulated client is in, and its (n_clients, C + 2) numbers there."""
+    """The row of the sketch of each simulated client, and its (n_clients, C + 2) numbers there."""
     n = counts.sum(axis=1, keepdims=True)
     p = counts / n
     joined = (p @ sketch.directions.T).argmax(axis=1)
@@ -189,7 +189,7 @@ def starts(
 
     Matches of the sketch (the best, then those least like it), groups with a broad component, and groups
     of its cells. Matches and groups lead to the best optimum of real tables, where a broad component
-    stays small; on the paper's truths, which have one, it is the broad ones that find it.
+    stays small; the broad ones find it on the paper's truths, which have a broad component.
     """
     k, cells = n_components, sketched.cells(n_components)
     plain = [grouped(k, cells, population, rng) for _ in range(max(n_starts, 2))]
@@ -204,7 +204,7 @@ def starts(
 
 
 def _unlikeness(one: Mixture, other: Mixture) -> float:
-    """How different two mixtures are in their weights and concentrations, component by component."""
+    """The difference of two mixtures in weights and concentrations, component by component."""
     weights = np.abs(np.sort(one.weights) - np.sort(other.weights)).sum()
     logs = np.log(np.sort(one.concentrations)) - np.log(np.sort(other.concentrations))
     return float(weights + np.abs(logs).mean())
@@ -237,7 +237,7 @@ def grouped(
         mean, kappa = shares @ cells.means[mine], shares @ cells.agreement[mine]
         noise = np.sqrt(((shares * cells.agreement_noise[mine]) ** 2).sum())
         squares = (mean**2).sum()
-        # Not more concentrated than noise can tell, nor less than the clients as a whole.
+        # Not more concentrated than noise can show, nor less than the clients as a whole.
         rho = max((kappa - squares) / (1 - squares), 2 * noise, 1 / (population.cap + 1))
         rho = min(rho, 1 / (1 + 1.5 * alpha_0))
         mean = (1 - _BLURRED) * mean + _BLURRED * population.proportions
@@ -247,7 +247,7 @@ def grouped(
 
 
 def with_broad(start: Mixture, population: ClientTotals) -> Mixture:
-    """The same with its smallest component broad, for clients that are like no group."""
+    """The mixture with its smallest component made broad, for clients unlike any group."""
     i = int(start.weights.argmin())
     weights, alphas = start.weights.copy(), start.alphas.copy()
     weights[i] = max(weights[i], _BROAD_WEIGHT)

@@ -1,7 +1,7 @@
-"""The rounds of a private fit: what is asked, with which noise, and the step a noised sum stands for.
+"""The rounds of a private fit: the queries, their noise, and the step from a noised sum.
 
 A survey says how many clients there are, their sizes, and one Dirichlet-multinomial. From it the server
-draws simulated clients, which cost no privacy: everything that a later round needs to know beforehand
+draws simulated clients, which cost no privacy: everything that a later round needs beforehand
 (information, clips, biases) is computed from them.
 
 A score round: let s be a client's score and I = E[s s'] its information under the current mixture, θ
@@ -10,7 +10,7 @@ at S, with W'IW = 1: every direction of θ is measured in its own standard devia
 costs the same in each, d (σ S / n)² / 2 nats in all. Clipping biases the mean by E[clip(z) - z] and
 flattens its response to θ to D = E[clip(z) z']; both are computed under the current mixture, and the
 step W D⁻¹ (mean - bias) is Fisher scoring. Several mixtures climb in the same rounds; scores and
-comparisons are shares of one release. Which rounds there are is `private_fit.py`.
+comparisons are shares of one release. `private_fit.py` has the sequence of the rounds.
 """
 
 from collections.abc import Callable
@@ -36,38 +36,38 @@ from polyurn.wire.private_queries import (
     WhitenedScore,
 )  # fmt: skip
 
-# A survey of so few clients is noise; a smaller number would only divide by zero later.
+# The least number of clients: a survey of fewer is noise, and would lead to a division by zero.
 _FEWEST_CLIENTS = 10.0
 # A mean above 0 is the small difference of two numbers from here on: a series is more exact.
 _FAR = -100.0
-# Agreement of pairs beyond these would be a concentration of 10^4 or of 1/20: left to the rounds.
+# Agreement of pairs beyond these means a concentration of 10^4 or of 1/20, which the rounds find.
 _RHO = (1e-4, 0.95)
 # A component this concentrated is a multinomial to clients of the median size: n² / α_0 is 1 % of n.
 _CAP_IN_SIZES = 100.0
-# No round goes beyond: a client of one point tells no alpha from these.
+# No round goes beyond this: a client of one point cannot distinguish larger alphas.
 _ALPHAS = (1e-4, 1e5)
 _LEAST_WEIGHT = 1e-4
-# The clip is at most this many √d: beyond it nobody is clipped.
+# The clip is at most this many √d: no client is clipped beyond it.
 _LARGEST_CLIP = 10.0
-# Simulated clients for each coordinate, at least: an information matrix of fewer is too rough.
+# The fewest simulated clients per coordinate: an information matrix of fewer is too rough.
 _DRAWN_PER_COORDINATE = 40
 # Directions of like noise that are shrunk together.
 _BLOCK = 8
-# Two steps agree from this cosine on, and a step is lengthened at most this many times.
+# Two steps with at least this cosine agree; a step is lengthened at most by this factor.
 _AGREE, _LONGEST = 0.5, 5.0
-# A step is more than noise if its square is so many times what noise alone would give.
+# A step is more than noise if its square is this many times that of noise alone.
 _SIGNAL = 2.0
 # Differences of log-likelihood beyond those of 98 % of simulated clients are clipped,
 _UNCLIPPED, _N_DRAWN = 0.98, 2_000
-# or fewer, as long as noise costs less than this, in nats per client; up to so many times those.
+# or fewer, while noise costs less than this, in nats per client; clips grow at most this many times.
 _NOISE, _LARGEST_BOUND = 0.003, 10.0
 
 
 @dataclass(frozen=True)
 class ClientTotals:
-    """What a noised survey says of the clients as a whole.
+    """The clients as a whole, as a noised survey describes them.
 
-    `n_clients` is as the noise left it, `proportions` (C,) are positive, `sizes` are those of all
+    `n_clients` includes its noise, `proportions` (C,) are positive, `sizes` are those of all
     clients, `size_noise` is the standard deviation of the noise in a bin's number of clients, `single`
     is the Dirichlet-multinomial with the survey's moments, and `cap` the largest α_0 of a round.
     """
@@ -86,18 +86,18 @@ class ClientTotals:
         return mdm.draw(components, mdm.sizes.sample(components, rng=rng), rng)
 
     def mdm(self, mixture: Mixture, masses: NDArray[np.float64] | None = None) -> MDM:
-        """The MDM of a mixture, with sizes of its own or those of all clients."""
+        """The MDM of a mixture, with its own sizes or those of all clients."""
         own = np.repeat(self.sizes.masses, mixture.n_components, axis=0)
         sizes = Sizes(self.sizes.bins, own if masses is None else masses)
         return MDM(mixture.weights, mixture.alphas, sizes)
 
     def capped(self, mixture: Mixture) -> Mixture:
-        """The same with no α_0 beyond the cap."""
+        """The mixture with no α_0 beyond the cap."""
         scale = np.minimum(1.0, self.cap / mixture.concentrations)
         return Mixture(mixture.weights, mixture.alphas * scale[:, None])
 
     def floored(self, mixture: Mixture, floors: tuple[float, float]) -> Mixture:
-        """The same with no alpha and no weight so small that it has no gradient to come back by."""
+        """The mixture with alphas and weights large enough to have a gradient that can raise them."""
         of_alphas, of_weights = floors
         least = of_alphas * mixture.concentrations[:, None] * self.proportions
         weights = np.maximum(mixture.weights, of_weights / mixture.n_components)
@@ -118,7 +118,7 @@ def surveyed(query: BoundedSurvey, values: NDArray[np.float64], sigma: float) ->
     masses = size_masses(in_bins, sigma / of_size, expected)
     p = np.maximum(p_sums / n, max(sigma / of_p / n, 1e-4 / query.n_categories))
     p /= p.sum()
-    # Clients of one point have no pair: they are not in the mean.
+    # Clients of one point have no pair, and are not in the mean.
     alone = masses[0] if query.size_bins.edges[1] == 2 else 0.0
     kappa = values[1] / of_pairs / (n * max(1 - alone, 0.01))
     squares = float((p * p).sum())
@@ -186,7 +186,7 @@ def mean_mixture(one: Mixture, other: Mixture, share: float) -> Mixture:
 
 @dataclass(frozen=True)
 class ScoreRound:
-    """A score round about to be asked, for d directions.
+    """A score round before it is asked, for d directions.
 
     `bias` (d,) is E[clip(z) - z] under the mixture, `response` (d, d) is E[clip(z) z'], `information` is
     that of θ, and `tau` the standard deviation of the noise in the mean of z.
@@ -202,10 +202,10 @@ class ScoreRound:
     def step(
         self, values: NDArray[np.float64], *, shrunk: bool, largest_gain: float
     ) -> NDArray[np.float64]:
-        """The step in θ that a noised sum of the clients' vectors, shape (d,), stands for.
+        """The step in θ from a noised sum of the clients' vectors, shape (d,).
 
-        If `shrunk`, each block of directions is shrunk by what its noise explains (James and Stein). The
-        step is scaled down to promise no more than `largest_gain` nats per client.
+        If `shrunk`, each block of directions is shrunk as far as noise explains it (James and Stein).
+        The step is scaled down so that its expected gain is at most `largest_gain` nats per client.
         """
         rest = values * (self.query.clip / self.n_clients) - self.bias
         left, scale, right = np.linalg.svd(self.response)
@@ -228,7 +228,7 @@ def prepare(
     n_simulated: int,
     rng: np.random.Generator,
 ) -> ScoreRound:
-    """What simulated clients say about a score round whose noise has standard deviation `sigma`."""
+    """A score round, from simulated clients, whose noise has standard deviation `sigma`."""
     n = population.n_clients
     n_drawn = max(n_simulated, _DRAWN_PER_COORDINATE * mixture.n_coordinates)
     simulated = scores(mixture, population.simulate(mixture, n_drawn, rng))
@@ -266,7 +266,7 @@ def _shrinkage(along: NDArray[np.float64], variance: NDArray[np.float64]) -> NDA
 
 @dataclass(frozen=True)
 class PrivateStart:
-    """A mixture, its last plain step in θ, whether more than that was taken, and how much was noise.
+    """A mixture, its last plain step in θ, whether it was lengthened, and how much of it was noise.
 
     `noise` is the share of the step's square that noise alone would give, at most 1.
     """
@@ -279,7 +279,7 @@ class PrivateStart:
 
 @dataclass(frozen=True)
 class Gains:
-    """How much likelier clients find each mixture than the first, noised, in nats per client.
+    """The gain of each mixture over the first, in nats per client, with noise.
 
     Both have the shape (n_mixtures,); those of the first are 0. `noise` is the standard deviation.
     """
@@ -304,7 +304,7 @@ class PrivateRounds:
         self._sigma = sigma * np.sqrt(plan.total)
 
     def sigma(self, share: float) -> float:
-        """The standard deviation of the noise of a release with this share of the budget."""
+        """The noise's standard deviation of a release with this share of the budget."""
         return float(self._sigma / np.sqrt(share))
 
     def ask(self, query: Bounded, share: float) -> NDArray[np.float64]:
@@ -314,14 +314,14 @@ class PrivateRounds:
         return answer.values
 
     def end(self, mixture: Mixture, masses: NDArray[np.float64] | None = None) -> None:
-        """A round is over, and came to this."""
+        """Report a finished round."""
         mdm, n = self.population.mdm(mixture, masses), max(round(self.population.n_clients), 1)
         self.done.append(Round(len(self.done) + 1, mdm, float("nan"), n, self._asked))
         if self._on_round is not None:
             self._on_round(self.done[-1])
 
     def survey(self, n_categories: int, bins: SizeBins) -> None:
-        """The first round; what it says is the `population`."""
+        """The first round, which gives the `population`."""
         question, share = BoundedSurvey(n_categories, bins), self.plan.survey
         self.population = surveyed(question, self.ask(question, share), self.sigma(share))
         self.end(self.population.single)
@@ -338,10 +338,10 @@ class PrivateRounds:
     ) -> tuple[list[PrivateStart], Gains, NDArray[np.float64]]:
         """All climbers take a step; each has a share of the round by its number of coordinates.
 
-        `floors` say how small parameters may get, and `shrunk` whether steps are shrunk by what noise
-        explains of them. Clients also say how much likelier they find each of the first `compared`
-        climbers, as they are before the step, than the first one (if there are two at least), and answer
-        the question `beside`, which has its share of the round; that answer is returned last.
+        `floors` are the smallest parameters, and `shrunk` says whether steps are shrunk as far as
+        noise explains them. If `compared` is at least two, clients also compare the likelihoods of the
+        first `compared` climbers, before the step, with that of the first. They answer the query
+        `beside`, too, which has its share of the round; its answer is returned last.
         """
         plan, sigma = self.plan, self.sigma(share)
         more: list[tuple[Bounded, float]] = [] if beside is None else [beside]
@@ -368,7 +368,7 @@ class PrivateRounds:
         return after, gains, answers[len(climbers)] if more else np.empty(0)
 
     def compare(self, mixtures: list[Mixture], share: float) -> Gains:
-        """A round in which clients only say how much likelier they find each than the first."""
+        """A round in which clients only compare the likelihood of each mixture with the first."""
         sigma = self.sigma(share)
         query = self._differences(mixtures, sigma)
         return self._gains(query, self.ask(query, share), sigma)
@@ -381,12 +381,12 @@ class PrivateRounds:
         shrunk: bool,
         floors: tuple[float, float],
     ) -> PrivateStart:
-        """The climber after the step that a noised sum stands for."""
+        """The climber after the step from a noised sum."""
         plan, population = self.plan, self.population
         plain = asked.step(values, shrunk=shrunk, largest_gain=plan.largest_gain)
         square = float(plain @ asked.information @ plain)
         noise = len(asked.bias) * asked.tau**2 / max(square, 1e-300)
-        # Not in the last, shrunk rounds: an extrapolation that misses has no round left to be put right.
+        # Not in the last, shrunk rounds: no round is left to correct an extrapolation that misses.
         lengthened = noise < 1 / _SIGNAL and not shrunk
         factor = _lengthening(climber, plain, asked) if lengthened else 1.0
         step = plain * min(factor, np.sqrt(2 * plan.largest_gain / max(square, 1e-300)))
@@ -394,12 +394,12 @@ class PrivateRounds:
         return PrivateStart(population.floored(after, floors), plain, factor > 1, min(noise, 1.0))
 
     def _differences(self, mixtures: list[Mixture], sigma: float) -> Differences:
-        """The question how much likelier clients find each mixture than the first."""
+        """The query that compares the likelihood of each mixture with that of the first."""
         first, *others = mixtures
         drawn = [self.population.simulate(m, _N_DRAWN, self.rng) for m in mixtures]
         affordable = _NOISE * self.population.n_clients / (sigma * np.sqrt(len(others)))
         bounds = []
-        for i, other in enumerate(others, start=1):  # clients of both: either may be the right one
+        for i, other in enumerate(others, start=1):  # clients drawn from both: either may be right
             counts = np.concatenate([drawn[0], drawn[i]])
             apart = np.abs(log_likelihoods(other, counts) - log_likelihoods(first, counts))
             least = max(float(np.quantile(apart, _UNCLIPPED)), 1e-3)
@@ -407,13 +407,13 @@ class PrivateRounds:
         return Differences(tuple(mixtures), tuple(bounds), self.population.sizes.max_size)
 
     def _gains(self, query: Differences, values: NDArray[np.float64], sigma: float) -> Gains:
-        """What a noised sum of differences says."""
+        """The gains from a noised sum of differences."""
         scale = np.array(query.clips) * np.sqrt(len(query.clips)) / self.population.n_clients
         return Gains(np.append(0.0, values * scale), np.append(0.0, sigma * scale))
 
 
 def _lengthening(climber: PrivateStart, step: NDArray[np.float64], asked: ScoreRound) -> float:
-    """How many times as long a step should be: two in a row that agree are a slow geometric series.
+    """The factor by which to lengthen a step: two steps that agree are a slow geometric series.
 
     Aitken (1926): with the ratio r of the two, its limit is 1 / (1 - r) steps away.
     """

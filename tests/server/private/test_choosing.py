@@ -6,6 +6,7 @@ import pytest
 from polyurn import LocalAggregator, select_private
 from polyurn.errors import ParameterError
 from polyurn.model.paper_truths import truth
+from polyurn.model.scores import Mixture
 from polyurn.server.private.private_fit import PrivateCandidate, candidates_of, chosen_of
 from polyurn.server.private.steps import Gains
 
@@ -31,8 +32,9 @@ def test_the_right_number_is_chosen_and_fitted_in_twelve_rounds():
 
 
 def test_candidates_are_behind_the_best_by_their_gains_and_their_parameters():
+    raced = [Mixture(np.full(k, 1 / k), np.ones((k, 4))) for k in (2, 1, 3)]
     gains = Gains(np.array([0.0, -0.2, 0.001]), np.array([0.0, 0.003, 0.004]))
-    found = candidates_of([(2, 10), (1, 5), (3, 15)], gains, n_clients=1000.0)
+    found = candidates_of(raced, gains, n_clients=1000.0)
     assert [c.n_components for c in found] == [1, 2, 3]
     # Five more parameters gain 5 / 2n by chance: more than the 0.001 by which K = 3 is ahead.
     assert [round(c.behind, 4) for c in found] == [0.1975, 0.0, 0.0015]

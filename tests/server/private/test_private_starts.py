@@ -40,7 +40,7 @@ def matched(n_clients):
 
 def test_few_clients_are_not_matched_by_hundreds_of_thousands_of_simulated_ones():
     assert matched(600)[1] <= 25 * 10 * 600
-    assert matched(20_000)[1] > 200_000
+    assert matched(20_000)[1] > 180_000
 
 
 def test_a_match_comes_from_one_and_a_half_times_the_concentrations_to_the_known_ones():

@@ -194,9 +194,8 @@ def select_private(
 ) -> PrivateSelection:
     """Choose the number of components, and fit it, with (ε, δ)-differential privacy for every client.
 
-    Twelve rounds for all K together. From the best K downwards, smaller ones are taken as long as they
-    are not behind it by more than two standard deviations of the noise in the difference: with few
-    clients or a small ε that is a smaller K.
+    It takes twelve rounds for all K together. The choice goes from the best K downwards, until one is
+    behind it by more than two standard deviations of the noise: with little data that is a smaller K.
 
     Parameters
     ----------
@@ -211,9 +210,7 @@ def select_private(
     """
     numbers = sorted({1, *candidates})
     if len(numbers) < 2:
-        raise ParameterError(
-            "expected a number of components above 1 among the candidates, got none"
-        )
+        raise ParameterError("expected a number of components above 1, got none")
     run = _Run(
         aggregator, plan, epsilon=epsilon, delta=delta, trust=trust, ledger=ledger, noise=noise,
         numbers=numbers, n_categories=n_categories, max_size=max_size, sizes=sizes, rng=rng,
@@ -228,8 +225,7 @@ def select_private(
     climbers, _ = run.race(run.begin(first), (*plan.racing_each[1:], 1), [])
     gains = rounds.compare([climber.mixture for climber in climbers], plan.choice)
     rounds.end(climbers[0].mixture)
-    raced = [(c.mixture.n_components, c.mixture.n_coordinates) for c in climbers]
-    table = candidates_of(raced, gains, population.n_clients)
+    table = candidates_of([c.mixture for c in climbers], gains, population.n_clients)
     chosen = chosen_of(table)
     by_number = {climber.mixture.n_components: climber for climber in climbers}
     single = by_number[1].mixture if chosen > 1 else None
@@ -249,9 +245,8 @@ class _Run:
             check_model(
                 n_components=k, n_categories=n_categories, size_prior=0.0, category_prior=0.0
             )
-        bins = SizeBins.logarithmic(max_size, per_doubling=_PER_DOUBLING)
-        if isinstance(sizes, SizeBins):
-            bins = size_bins(sizes, max_size)
+        by_default = SizeBins.logarithmic(max_size, per_doubling=_PER_DOUBLING)
+        bins = size_bins(sizes, max_size) if isinstance(sizes, SizeBins) else by_default
         self._layer = as_private(
             aggregator, epsilon, delta, trust=trust, ledger=ledger, noise=noise
         )
@@ -265,8 +260,7 @@ class _Run:
 
     def begin(self, mixtures: Iterable[Mixture]) -> list[PrivateStart]:
         """Climbers that begin at these mixtures."""
-        floors = self.plan.early_floors
-        return [PrivateStart(self.population.floored(mixture, floors)) for mixture in mixtures]
+        return [PrivateStart(self.population.floored(m, self.plan.early_floors)) for m in mixtures]
 
     def race(
         self, climbers: list[PrivateStart], left: tuple[int, ...], beside: list[PrivateStart]
@@ -292,7 +286,7 @@ class _Run:
     def finish(self, climber: PrivateStart, single: Mixture | None) -> Fit:
         """The last rounds of one mixture, and the guard, which may prefer an earlier or a single one."""
         plan, population, before = self.plan, self.population, climber
-        bins, masses = population.sizes.bins, None
+        bins, pooled, masses = population.sizes.bins, population.sizes.masses[0], None
         for i, share in enumerate(plan.score):
             left, earlier = len(plan.score) - i, climber
             asks_sizes = self._own_sizes and left == 1 and climber.mixture.n_components > 1
@@ -303,9 +297,7 @@ class _Run:
             )
             if asks_sizes:
                 noise = self.rounds.sigma(share) / np.sqrt(plan.of_sizes)
-                expected = population.n_clients * np.outer(
-                    earlier.mixture.weights, population.sizes.masses[0]
-                )
+                expected = np.outer(population.n_clients * earlier.mixture.weights, pooled)
                 of_each = zip(values.reshape(expected.shape), expected, strict=True)
                 masses = np.array([size_masses(seen, noise, before) for seen, before in of_each])
             self.rounds.end(climber.mixture)
@@ -324,24 +316,22 @@ class _Run:
             self.rounds.end(result, masses)
         mdm = population.mdm(_multinomial(result, population), masses)
         n, guarantee = len(self.rounds.done), self._layer.guarantee()
+        sizes = _mostly_noise(population, guarantee.epsilon)
         stopped = (
-            f"after {n} rounds, all that the plan has: whether it converged is not asked"
-            f"{_mostly_noise(population, guarantee.epsilon)}"
+            f"after {n} rounds, all that the plan has: whether it converged is not asked{sizes}"
         )
         return Fit(mdm, tuple(self.rounds.done), False, stopped, guarantee=guarantee)
 
 
 def _mostly_noise(population: ClientTotals, epsilon: float) -> str:
     """What to do where noise is more than the mean number of clients of a size bin; nothing if not."""
-    n_bins, noise = population.sizes.bins.n_bins, population.size_noise
+    n_bins, noise, n = population.sizes.bins.n_bins, population.size_noise, population.n_clients
     least = noise * n_bins
-    if population.n_clients >= least:
-        return ""
-    return (
+    return "" if n >= least else (
         f"; what it says of sizes is mostly noise (±{noise:,.0f} in each of {n_bins} bins, for about "
-        f"{population.n_clients:,.0f} clients): at least {least:,.0f} clients are needed, or epsilon of "
-        f"{epsilon * least / population.n_clients:.2g}, or fewer bins"
-    )
+        f"{n:,.0f} clients): at least {least:,.0f} clients are needed, or epsilon of "
+        f"{epsilon * least / n:.2g}, or fewer bins"
+    )  # fmt: skip
 
 
 def _multinomial(mixture: Mixture, population: ClientTotals) -> Mixture:
@@ -353,44 +343,37 @@ def _multinomial(mixture: Mixture, population: ClientTotals) -> Mixture:
 
 def _best_of_each(climbers: list[PrivateStart], gains: Gains, left: int) -> list[PrivateStart]:
     """The best climbers of each number of components, in the order of their gains."""
-    kept: list[PrivateStart] = []
-    for i in np.argsort(-gains.values, kind="stable"):
-        k = climbers[i].mixture.n_components
-        if sum(climber.mixture.n_components == k for climber in kept) < left:
-            kept.append(climbers[i])
-    return kept
+    order = [climbers[i] for i in np.argsort(-gains.values, kind="stable")]
+    numbers = [climber.mixture.n_components for climber in order]
+    return [one for i, one in enumerate(order) if numbers[:i].count(numbers[i]) < left]
 
 
 def candidates_of(
-    numbers: Iterable[tuple[int, int]], gains: Gains, n_clients: float
+    mixtures: Sequence[Mixture], gains: Gains, n_clients: float
 ) -> tuple[PrivateCandidate, ...]:
-    """How far each number of components is behind the best, after Akaike's (1974) correction.
-
-    `numbers` are those of components and of coordinates, in the order of the gains.
-    """
-    of_components, of_coordinates = np.array(list(numbers)).T
-    values = gains.values - (of_coordinates - 1) / (2 * n_clients)
+    """How far each number of components is behind the best, after Akaike's (1974) correction."""
+    by_chance = np.array([m.n_coordinates - 1 for m in mixtures]) / (2 * n_clients)
+    values = gains.values - by_chance
     best = int(values.argmax())
     noise = np.hypot(gains.noise, gains.noise[best])
     noise[best] = 0.0
-    behind = values[best] - values
-    order = np.argsort(of_components)
-    return tuple(
-        PrivateCandidate(int(of_components[i]), float(behind[i]), float(noise[i])) for i in order
-    )
+    found = [
+        PrivateCandidate(m.n_components, float(values[best] - v), float(s))
+        for m, v, s in zip(mixtures, values, noise, strict=True)
+    ]
+    return tuple(sorted(found, key=lambda candidate: candidate.n_components))
 
 
 def chosen_of(candidates: Sequence[PrivateCandidate]) -> int:
     """The smallest K, from the best downwards, before the first that is surely behind the best.
 
-    Fewer components are nested in more: a K that is surely behind rules out those below it, however
-    noisy they are. If one of them is less far behind, it was only the climb of that K that failed.
+    Fewer components are nested in more: such a K rules out those below it, however noisy they are. If
+    one of them is less far behind, it was only the climb of that K that failed.
     """
-    best = min(range(len(candidates)), key=lambda i: candidates[i].behind)
-    chosen = candidates[best]
-    for i, one in reversed(list(enumerate(candidates[:best]))):
-        if one.behind <= _SURE * one.noise:
-            chosen = one
-        elif all(one.behind < smaller.behind for smaller in candidates[:i]):
+    chosen = best = int(np.argmin([one.behind for one in candidates]))
+    for i in reversed(range(best)):
+        if candidates[i].behind <= _SURE * candidates[i].noise:
+            chosen = i
+        elif all(candidates[i].behind < smaller.behind for smaller in candidates[:i]):
             break
-    return chosen.n_components
+    return candidates[chosen].n_components

@@ -28,10 +28,8 @@ _UNCLIPPED = 0.95
 _BLURRED_PROTOTYPE, _LEAST_SHARE = 0.03, 1e-6
 _ITERATIONS = 25
 # The last iterations are judged, by more simulated clients; the first ones go on half as many.
-_ROUGH, _JUDGED, _DRAWN_JUDGED = 12, 5, 20_000
-_DRAWN = 6_000
-# Of few clients fewer are simulated: ten for each add a tenth to the variance of the clients' own mean.
-# With five for each, one or two choices in 20 were others.
+_ROUGH, _JUDGED, _DRAWN, _DRAWN_JUDGED = 12, 5, 6_000, 20_000
+# Of few clients fewer: ten for each add a tenth to the variance of the clients' own mean.
 _DRAWN_EACH, _LEAST_DRAWN = 10, 2_000
 _LARGEST_STEP = 0.7
 # Damping grows and falls by these factors, between these bounds (Levenberg and Marquardt).
@@ -104,8 +102,7 @@ class Sketched:
         enough = max(round(_DRAWN_EACH * population.n_clients), _LEAST_DRAWN)
         for i in range(_ITERATIONS):
             judged = i >= _ITERATIONS - _JUDGED
-            n_drawn = min(_DRAWN_JUDGED if judged else _DRAWN, enough)
-            n_drawn //= 2 if i < _ROUGH else 1
+            n_drawn = min(_DRAWN_JUDGED if judged else _DRAWN, enough) // (2 if i < _ROUGH else 1)
             counts = population.simulate(mixture, n_drawn, rng)
             gradients = scores(mixture, counts)
             mean, jacobian, variance = _moments(self.sketch, counts, gradients)

@@ -135,12 +135,9 @@ def size_masses(
 ) -> NDArray[np.float64]:
     """Probabilities of size bins from noised numbers of clients: each of them above 0.
 
-    Before its number is seen, a bin has `expected` clients with an exponential law, the one of largest
-    entropy. What is returned are the means afterwards. Blocks of √B of the B bins come first, with less
-    noise for their size, and correct what is expected of their bins.
+    Posterior means under exponential priors with means `expected`, the priors of largest entropy.
+    Blocks of √B of the B bins, of which more is known, first correct what is expected of their bins.
 
-    Examples
-    --------
     >>> size_masses(np.array([90.0, -5.0, 15.0]), 10.0, np.full(3, 100 / 3)).round(2).tolist()
     [0.83, 0.06, 0.11]
     """

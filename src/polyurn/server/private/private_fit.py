@@ -352,8 +352,7 @@ def candidates_of(
     mixtures: Sequence[Mixture], gains: Gains, n_clients: float
 ) -> tuple[PrivateCandidate, ...]:
     """How far each number of components is behind the best, after Akaike's (1974) correction."""
-    by_chance = np.array([m.n_coordinates - 1 for m in mixtures]) / (2 * n_clients)
-    values = gains.values - by_chance
+    values = gains.values - np.array([m.n_coordinates - 1 for m in mixtures]) / (2 * n_clients)
     best = int(values.argmax())
     noise = np.hypot(gains.noise, gains.noise[best])
     noise[best] = 0.0

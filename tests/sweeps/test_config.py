@@ -354,7 +354,7 @@ def test_files_that_are_damaged_or_hold_single_numbers_are_refused(folder):
             read_inputs(parse_config(TABLE, folder=folder))
     with open(folder / "points.npz", "wb") as file:
         np.save(file, np.zeros(3))
-    with pytest.raises(FileError, match="it is a single array"):
+    with pytest.raises(FileError, match="is not a readable"):
         read_inputs(parse_config(TABLE, folder=folder))
     for name in ("features", "labels"):
         arrays = {"features": np.zeros((9, 2)), "labels": np.zeros(9, int)} | {name: np.array(3)}

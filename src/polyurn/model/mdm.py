@@ -188,7 +188,7 @@ class MDM(EqualArrays):
         components = rng.choice(self.n_components, size=n_clients, p=self.weights)
         sizes = self.sizes.sample(components, rng=rng)
         if n_clients * self.n_categories >= _CELLS_WORTH_AN_URN:
-            return self._draw_many(components, sizes, rng)
+            return self.draw(components, sizes, rng)
         proportions = dirichlet(self.alphas[components], rng)
         return rng.multinomial(sizes, proportions)
 
@@ -201,10 +201,10 @@ class MDM(EqualArrays):
         """Probability that a client holds n points, over components, shape (max_size + 1,)."""
         return self.weights @ self.sizes.table()
 
-    def _draw_many(
+    def draw(
         self, components: NDArray[np.int64], sizes: NDArray[np.int64], rng: np.random.Generator
     ) -> NDArray[np.int64]:
-        """The same distribution as `sample`'s, small clients out of urns."""
+        """Histograms of clients of these components and sizes, small clients out of urns."""
         from polyurn.model.model_kernels import draw_counts
 
         counts = np.zeros((len(sizes), self.n_categories), dtype=np.int64)

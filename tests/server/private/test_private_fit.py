@@ -153,6 +153,35 @@ def test_components_have_sizes_of_their_own():
     assert np.array_equal(shared.mdm.sizes.masses[0], shared.mdm.sizes.masses[1])
 
 
+@pytest.mark.parametrize("n_components", [1, 2])
+def test_no_client_that_was_fitted_is_impossible(n_components):
+    """Sizes that noise hid had probability 0: 30 % of these clients."""
+    rng = np.random.default_rng(0)
+    counts = rng.multinomial(rng.integers(5, 60, 300), [0.5, 0.2, 0.1, 0.1, 0.1])
+    fit = fit_private(
+        LocalAggregator(counts), n_components=n_components, n_categories=5, max_size=60,
+        plan=Plan(n_simulated=(500, 500)), noise=seeded(1), rng=2, **BUDGET,
+    )  # fmt: skip
+    assert np.isfinite(fit.mdm.logpmf(counts)).all()
+    assert (fit.mdm.sizes.masses > 0).all()
+
+
+def test_sizes_that_are_mostly_noise_are_said_with_what_would_be_enough():
+    def stopped(n_clients, epsilon):
+        clients = LocalAggregator(truth("low/1").sample(n_clients, rng=0))
+        budget = {"epsilon": epsilon, "delta": 1e-6, "n_components": 1, **BOUNDS}
+        return fit_private(clients, noise=seeded(0), rng=0, **budget).stopped
+
+    few = stopped(150, 1.0)
+    assert "sizes is mostly noise" in few
+    needed = int(few.split("at least ")[1].split(" clients")[0])
+    assert 150 < needed < 1_000
+    epsilon = float(few.split("epsilon of ")[1].split(",")[0])
+    assert epsilon > 1
+    assert "noise" not in stopped(2 * needed, 1.0)
+    assert "noise" not in stopped(150, 2 * epsilon)
+
+
 def test_bins_that_do_not_end_at_max_size_are_refused():
     clients = LocalAggregator([[1, 1]])
     with pytest.raises(ParameterError, match="end at max_size 9"):

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
@@ -32,6 +31,7 @@ from polyurn.server.private.steps import (
     PrivateRounds,
     PrivateStart,
     mean_mixture,
+    size_masses,
 )  # fmt: skip
 from polyurn.typed.arguments import checked
 from polyurn.wire import Aggregator
@@ -194,8 +194,8 @@ def select_private(
 ) -> PrivateSelection:
     """Choose the number of components, and fit it, with (ε, δ)-differential privacy for every client.
 
-    It takes twelve rounds for all K together. The choice is the smallest K that is not behind the best
-    by more than two standard deviations of the noise: with few clients or a small ε that is a smaller K.
+    It takes twelve rounds for all K together. The choice goes from the best K downwards, until one is
+    behind it by more than two standard deviations of the noise: with little data that is a smaller K.
 
     Parameters
     ----------
@@ -210,9 +210,7 @@ def select_private(
     """
     numbers = sorted({1, *candidates})
     if len(numbers) < 2:
-        raise ParameterError(
-            "expected a number of components above 1 among the candidates, got none"
-        )
+        raise ParameterError("expected a number of components above 1, got none")
     run = _Run(
         aggregator, plan, epsilon=epsilon, delta=delta, trust=trust, ledger=ledger, noise=noise,
         numbers=numbers, n_categories=n_categories, max_size=max_size, sizes=sizes, rng=rng,
@@ -227,8 +225,8 @@ def select_private(
     climbers, _ = run.race(run.begin(first), (*plan.racing_each[1:], 1), [])
     gains = rounds.compare([climber.mixture for climber in climbers], plan.choice)
     rounds.end(climbers[0].mixture)
-    table = _candidates(climbers, gains, population.n_clients)
-    chosen = next(c.n_components for c in table if c.behind <= _SURE * c.noise)
+    table = candidates_of([c.mixture for c in climbers], gains, population.n_clients)
+    chosen = chosen_of(table)
     by_number = {climber.mixture.n_components: climber for climber in climbers}
     single = by_number[1].mixture if chosen > 1 else None
     return PrivateSelection(chosen, run.finish(by_number[chosen], single), table)
@@ -247,9 +245,8 @@ class _Run:
             check_model(
                 n_components=k, n_categories=n_categories, size_prior=0.0, category_prior=0.0
             )
-        bins = SizeBins.logarithmic(max_size, per_doubling=_PER_DOUBLING)
-        if isinstance(sizes, SizeBins):
-            bins = size_bins(sizes, max_size)
+        by_default = SizeBins.logarithmic(max_size, per_doubling=_PER_DOUBLING)
+        bins = size_bins(sizes, max_size) if isinstance(sizes, SizeBins) else by_default
         self._layer = as_private(
             aggregator, epsilon, delta, trust=trust, ledger=ledger, noise=noise
         )
@@ -263,8 +260,7 @@ class _Run:
 
     def begin(self, mixtures: Iterable[Mixture]) -> list[PrivateStart]:
         """Climbers that begin at these mixtures."""
-        floors = self.plan.early_floors
-        return [PrivateStart(self.population.floored(mixture, floors)) for mixture in mixtures]
+        return [PrivateStart(self.population.floored(m, self.plan.early_floors)) for m in mixtures]
 
     def race(
         self, climbers: list[PrivateStart], left: tuple[int, ...], beside: list[PrivateStart]
@@ -290,7 +286,7 @@ class _Run:
     def finish(self, climber: PrivateStart, single: Mixture | None) -> Fit:
         """The last rounds of one mixture, and the guard, which may prefer an earlier or a single one."""
         plan, population, before = self.plan, self.population, climber
-        bins, masses = population.sizes.bins, None
+        bins, pooled, masses = population.sizes.bins, population.sizes.masses[0], None
         for i, share in enumerate(plan.score):
             left, earlier = len(plan.score) - i, climber
             asks_sizes = self._own_sizes and left == 1 and climber.mixture.n_components > 1
@@ -301,7 +297,9 @@ class _Run:
             )
             if asks_sizes:
                 noise = self.rounds.sigma(share) / np.sqrt(plan.of_sizes)
-                masses = shrunk_sizes(values.reshape(-1, bins.n_bins), population, noise)
+                expected = np.outer(population.n_clients * earlier.mixture.weights, pooled)
+                of_each = zip(values.reshape(expected.shape), expected, strict=True)
+                masses = np.array([size_masses(seen, noise, before) for seen, before in of_each])
             self.rounds.end(climber.mixture)
         # The average of two models with like noise is better, as far as the step between them was noise.
         part = climber.noise * plan.score[-2] / (plan.score[-2] + plan.score[-1])
@@ -317,26 +315,23 @@ class _Run:
                 masses = masses if result.n_components == climber.mixture.n_components else None
             self.rounds.end(result, masses)
         mdm = population.mdm(_multinomial(result, population), masses)
-        n = len(self.rounds.done)
-        stopped = f"after {n} rounds, all that the plan has: whether it converged is not asked"
-        guarantee = self._layer.guarantee()
+        n, guarantee = len(self.rounds.done), self._layer.guarantee()
+        sizes = _mostly_noise(population, guarantee.epsilon)
+        stopped = (
+            f"after {n} rounds, all that the plan has: whether it converged is not asked{sizes}"
+        )
         return Fit(mdm, tuple(self.rounds.done), False, stopped, guarantee=guarantee)
 
 
-def shrunk_sizes(
-    counts: NDArray[np.float64], population: ClientTotals, noise: float
-) -> NDArray[np.float64]:
-    """Size probabilities of each component, shrunk to those of all clients as far as noise explains.
-
-    `counts` (n_components, n_bins) are numbers of clients with noise of standard deviation `noise`.
-    """
-    pooled = population.sizes.masses[0]
-    totals = np.maximum(counts.sum(axis=1, keepdims=True), noise * np.sqrt(counts.shape[1]))
-    apart = counts / totals - pooled
-    explained = counts.shape[1] * (noise / totals) ** 2
-    squares = np.maximum((apart**2).sum(axis=1, keepdims=True), 1e-300)
-    masses = np.maximum(pooled + np.maximum(0.0, 1 - explained / squares) * apart, 0.0)
-    return np.asarray(masses / masses.sum(axis=1, keepdims=True))
+def _mostly_noise(population: ClientTotals, epsilon: float) -> str:
+    """What to do where noise is more than the mean number of clients of a size bin; nothing if not."""
+    n_bins, noise, n = population.sizes.bins.n_bins, population.size_noise, population.n_clients
+    least = noise * n_bins
+    return "" if n >= least else (
+        f"; what it says of sizes is mostly noise (±{noise:,.0f} in each of {n_bins} bins, for about "
+        f"{n:,.0f} clients): at least {least:,.0f} clients are needed, or epsilon of "
+        f"{epsilon * least / n:.2g}, or fewer bins"
+    )  # fmt: skip
 
 
 def _multinomial(mixture: Mixture, population: ClientTotals) -> Mixture:
@@ -348,25 +343,36 @@ def _multinomial(mixture: Mixture, population: ClientTotals) -> Mixture:
 
 def _best_of_each(climbers: list[PrivateStart], gains: Gains, left: int) -> list[PrivateStart]:
     """The best climbers of each number of components, in the order of their gains."""
-    kept: list[PrivateStart] = []
-    for i in np.argsort(-gains.values, kind="stable"):
-        k = climbers[i].mixture.n_components
-        if sum(climber.mixture.n_components == k for climber in kept) < left:
-            kept.append(climbers[i])
-    return kept
+    order = [climbers[i] for i in np.argsort(-gains.values, kind="stable")]
+    numbers = [climber.mixture.n_components for climber in order]
+    return [one for i, one in enumerate(order) if numbers[:i].count(numbers[i]) < left]
 
 
-def _candidates(
-    climbers: list[PrivateStart], gains: Gains, n_clients: float
+def candidates_of(
+    mixtures: Sequence[Mixture], gains: Gains, n_clients: float
 ) -> tuple[PrivateCandidate, ...]:
     """How far each number of components is behind the best, after Akaike's (1974) correction."""
-    by_chance = np.array([c.mixture.n_coordinates - 1 for c in climbers]) / (2 * n_clients)
-    values = gains.values - by_chance
+    values = gains.values - np.array([m.n_coordinates - 1 for m in mixtures]) / (2 * n_clients)
     best = int(values.argmax())
     noise = np.hypot(gains.noise, gains.noise[best])
     noise[best] = 0.0
     found = [
-        PrivateCandidate(c.mixture.n_components, float(values[best] - v), float(s))
-        for c, v, s in zip(climbers, values, noise, strict=True)
+        PrivateCandidate(m.n_components, float(values[best] - v), float(s))
+        for m, v, s in zip(mixtures, values, noise, strict=True)
     ]
     return tuple(sorted(found, key=lambda candidate: candidate.n_components))
+
+
+def chosen_of(candidates: Sequence[PrivateCandidate]) -> int:
+    """The smallest K, from the best downwards, before the first that is surely behind the best.
+
+    Fewer components are nested in more: such a K rules out those below it, however noisy they are. If
+    one of them is less far behind, it was only the climb of that K that failed.
+    """
+    chosen = best = int(np.argmin([one.behind for one in candidates]))
+    for i in reversed(range(best)):
+        if candidates[i].behind <= _SURE * candidates[i].noise:
+            chosen = i
+        elif all(candidates[i].behind < smaller.behind for smaller in candidates[:i]):
+            break
+    return candidates[chosen].n_components

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_ndtr
 
 from polyurn.model.mdm import MDM
 from polyurn.model.scores import Mixture, log_likelihoods, scores
@@ -37,6 +38,8 @@ from polyurn.wire.private_queries import (
 
 # The least number of clients: a survey of fewer is noise, and would lead to a division by zero.
 _FEWEST_CLIENTS = 10.0
+# A mean above 0 is the small difference of two numbers from here on: a series is more exact.
+_FAR = -100.0
 # Agreement of pairs beyond these means a concentration of 10^4 or of 1/20, which the rounds find.
 _RHO = (1e-4, 0.95)
 # A component this concentrated is a multinomial to clients of the median size: n² / α_0 is 1 % of n.
@@ -65,19 +68,22 @@ class ClientTotals:
     """The clients as a whole, as a noised survey describes them.
 
     `n_clients` includes its noise, `proportions` (C,) are positive, `sizes` are those of all
-    clients, `single` is the Dirichlet-multinomial with the survey's moments, and `cap` the largest α_0
-    of a round.
+    clients, `size_noise` is the standard deviation of the noise in a bin's number of clients, `single`
+    is the Dirichlet-multinomial with the survey's moments, and `cap` the largest α_0 of a round.
     """
 
     n_clients: float
     proportions: NDArray[np.float64]
     sizes: Sizes
+    size_noise: float
     single: Mixture
     cap: float
 
     def simulate(self, mixture: Mixture, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Histograms of n clients of a mixture with these sizes, shape (n, n_categories)."""
-        return self.mdm(mixture).sample(n, rng=rng)
+        mdm = self.mdm(mixture)
+        components = rng.choice(mdm.n_components, size=n, p=mdm.weights)
+        return mdm.draw(components, mdm.sizes.sample(components, rng=rng), rng)
 
     def mdm(self, mixture: Mixture, masses: NDArray[np.float64] | None = None) -> MDM:
         """The MDM of a mixture, with its own sizes or those of all clients."""
@@ -105,12 +111,11 @@ def surveyed(query: BoundedSurvey, values: NDArray[np.float64], sigma: float) ->
     Dirichlet-multinomial E κ = Σ p² + ρ (1 - Σ p²) with ρ = 1 / (1 + α_0).
     """
     of_clients, of_pairs, of_size, of_p = np.sqrt(SURVEY_PARTS)
-    n_bins = query.size_bins.n_bins
+    n_bins, edges = query.size_bins.n_bins, query.size_bins.edges
     n = max(values[0] / of_clients, _FEWEST_CLIENTS)
     in_bins, p_sums = values[2 : 2 + n_bins] / of_size, values[2 + n_bins :] / of_p
-    # Bins that noise alone could fill are left empty: else simulated sizes would spread over them.
-    masses = np.maximum(in_bins - 2 * sigma / of_size, 0.0)
-    masses = masses / masses.sum() if masses.sum() > 0 else np.full(n_bins, 1 / n_bins)
+    expected = n * np.diff(np.log(edges)) / np.log(edges[-1])
+    masses = size_masses(in_bins, sigma / of_size, expected)
     p = np.maximum(p_sums / n, max(sigma / of_p / n, 1e-4 / query.n_categories))
     p /= p.sum()
     # Clients of one point have no pair, and are not in the mean.
@@ -122,7 +127,35 @@ def surveyed(query: BoundedSurvey, values: NDArray[np.float64], sigma: float) ->
     middle = query.size_bins.means()[np.searchsorted(np.cumsum(masses), 0.5)]
     cap = _CAP_IN_SIZES * float(middle)
     single = Mixture(np.ones(1), p[None] * min(1 / rho - 1, cap))
-    return ClientTotals(float(n), p, sizes, single, cap)
+    return ClientTotals(float(n), p, sizes, sigma / of_size, single, cap)
+
+
+def size_masses(
+    counts: NDArray[np.float64], noise: float, expected: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Probabilities of size bins from noised numbers of clients: each of them above 0.
+
+    Posterior means under exponential priors with means `expected`, the priors of largest entropy.
+    Blocks of √B of the B bins, of which more is known, first correct what is expected of their bins.
+
+    >>> size_masses(np.array([90.0, -5.0, 15.0]), 10.0, np.full(3, 100 / 3)).round(2).tolist()
+    [0.83, 0.06, 0.11]
+    """
+    at = np.arange(0, len(counts), int(np.ceil(np.sqrt(len(counts)))))
+    width, before = np.diff(np.append(at, len(counts))), np.add.reduceat(expected, at)
+    blocks = _means_above_zero(np.add.reduceat(counts, at), noise * np.sqrt(width), before)
+    after = _means_above_zero(counts, noise, expected * np.repeat(blocks / before, width))
+    return np.asarray(after / after.sum())
+
+
+def _means_above_zero(
+    values: NDArray[np.float64], noise: float | NDArray[np.float64], expected: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Posterior means of numbers with exponential priors: of normals cut off at 0."""
+    z = values / noise - noise / expected
+    far = np.minimum(z, _FAR)
+    above = z + np.exp(-0.5 * z**2 - log_ndtr(z)) / np.sqrt(2 * np.pi)
+    return np.asarray(noise * np.where(z < _FAR, 2 / far**3 - 1 / far, above))
 
 
 def moved(mixture: Mixture, step: NDArray[np.float64], *, largest: float) -> Mixture:

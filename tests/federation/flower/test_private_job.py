@@ -398,7 +398,7 @@ def test_owners_who_demand_noise_are_asked_for_their_style_on_the_same_account(t
     [
         ("most_numbers = 15\n", "the question has or asks for too many numbers"),
         ("rounds_per_day = 0\n", "it was asked too often in a day"),
-        ("allow_exact = false\n", "it answers with its own noise only"),
+        ("allow_exact = false\n", "it answers only with noise of its own: --epsilon, or join it with --allow-exact"),
     ],
 )
 def test_a_policy_holds_for_questions_about_style_too(tmp_path, clock, policy, why):

@@ -221,7 +221,7 @@ class Refusal(IntEnum):
     OFF_PROTOCOL = 10, "the secure sum does not keep to what it demands", False
     NO_ANSWER = 11, "its clients have no answer to the question", False
     FAILED = 12, "it failed", False
-    PRIVATE_ONLY = 13, "it answers only with noise of its own: --epsilon, or join it with --allow-exact"
+    PRIVATE_ONLY = 13, "it answers only with its own noise: --epsilon, or join with --allow-exact"
     BUDGET_SPENT = 14, "the question would cost more privacy than its owner allows"
     TOO_LITTLE_NOISE = 15, "the question has less noise than it demands, or more than there is"
     NO_RECORDS = 16, "it has histograms only, and the question about style needs records"

@@ -383,7 +383,7 @@ def test_whoever_adds_the_noise_of_a_style_is_named(with_records, trust):
 def test_owners_who_demand_noise_are_asked_for_their_style_on_the_same_account(tmp_path, clock):
     policy = "allow_exact = false\nmost_epsilon = 250.0\ndelta = 1e-6\n"
     here = OnDisk(tmp_path, clock, policy=policy, held=records_of(3)[1])
-    with pytest.raises(NodesError, match=r"refused: 1, 2, 3 \(it answers only with noise of its own"):
+    with pytest.raises(NodesError, match=r"refused: 1, 2, 3 \(it answers only with its own noise"):
         perform(here.exchange, here.style_job(retries=0))
     perform(here.exchange, here.style_job(**STYLE))
     own = charges(here.made.node("node-1") / "privacy.ledger")
@@ -398,7 +398,7 @@ def test_owners_who_demand_noise_are_asked_for_their_style_on_the_same_account(t
     [
         ("most_numbers = 15\n", "the question has or asks for too many numbers"),
         ("rounds_per_day = 0\n", "it was asked too often in a day"),
-        ("allow_exact = false\n", "it answers only with noise of its own: --epsilon, or join it"),
+        ("allow_exact = false\n", "it answers only with its own noise: --epsilon, or join with"),
     ],
 )
 def test_a_policy_holds_for_questions_about_style_too(tmp_path, clock, policy, why):

@@ -14,7 +14,7 @@ demo: $(VENV)/.demo ## Tell the whole story on built-in data
 	$(BIN)/polyurn demo
 
 test: $(VENV)/.dev ## Run the tests, doctests and documentation examples
-	@echo "up to 10 minutes on two cores"
+	@echo "about 6 minutes on two idle cores, up to 10 on busy ones"
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
 fuzz: $(VENV)/.dev ## Feed 20,000 bad inputs to the commands and the API (20 min on two cores)

@@ -10,6 +10,7 @@ keys; no process is started here.
 """
 
 import contextlib
+import json
 import os
 import re
 import secrets
@@ -319,7 +320,7 @@ def set_up(
     _ = federation.roster  # refuses invalid public keys before anything is written
     authority = make_authority("polyurn federation")
     server = make_server(authority, federation.server_names)
-    limits = {name: _as_toml(value) for name, value in vars(policy).items()}
+    limits = {name: json.dumps(value) for name, value in vars(policy).items()}  # TOML, too
     target = FederationFolder(path)
     with _whole(target.path) as beside:
         files = FederationFolder(beside)
@@ -343,15 +344,6 @@ def set_up(
                 write_secret(home / TRANSPORT_KEY, own.transport)
                 write_secret(home / SIGNING_KEY, own.signing)
     return target
-
-
-def _as_toml(value: object) -> str:
-    return (
-        str(list(value) if isinstance(value, tuple) else value)
-        .replace("'", '"')
-        .replace("True", "true")
-        .replace("False", "false")
-    )
 
 
 def make_keys(path: str | os.PathLike[str], name: str) -> Path:

@@ -170,7 +170,7 @@ def check_names(categories: Sequence[str] | None, n_categories: int) -> tuple[st
             f"{len(set(categories))} of them different"
         )
     check_texts(categories, "category names")
-    return tuple(categories)
+    return tuple(map(str, categories))
 
 
 def category_positions(

@@ -1,3 +1,5 @@
+import pickle
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -207,3 +209,13 @@ def test_a_client_beyond_max_size_is_an_error_and_not_a_zero():
 def test_dirichlet_multinomial_logpmf_checks_what_it_is_given(counts, alpha, message):
     with pytest.raises((CountsError, ParameterError), match=message):
         dirichlet_multinomial_logpmf(counts, alpha)
+
+
+def test_names_of_categories_are_checked_kept_shown_and_compared():
+    named = MDM([1.0], [[1.0, 2.0]], Sizes.constant(3), categories=np.array(["cat", "dog"]))
+    assert named.categories == ("cat", "dog")
+    assert "cat, dog" in repr(named)
+    assert pickle.loads(pickle.dumps(named)) == named != replace(named, categories=None)
+    for wrong in (["cat"], ["cat", "cat"], [1, 2], "ab"):
+        with pytest.raises(ParameterError, match="categor"):
+            replace(named, categories=wrong)

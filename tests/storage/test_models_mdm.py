@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -173,3 +174,16 @@ def test_a_malformed_parameter_is_refused(damaged, key, value):
 def test_contents_that_are_malformed_or_contradict_each_other_are_refused(damaged, change):
     with pytest.raises(FileError, match="is damaged"):
         load(damaged(lambda record: record.update(change)))
+
+
+def test_an_mdm_never_loses_its_names_when_it_is_saved_and_loaded(tmp_path):
+    names = ("cat", "dog")
+    named = replace(BINNED, categories=names)
+    save(named, tmp_path / "one.json")
+    save(BINNED, tmp_path / "two.json", categories=names)
+    assert load(tmp_path / "one.json") == load(tmp_path / "two.json") == named
+    assert load(tmp_path / "one.json").categories == names
+    save(BINNED, tmp_path / "none.json")
+    assert load(tmp_path / "none.json") == BINNED != named
+    with pytest.raises(ParameterError, match=r"own categories, cat, dog, got dog, cat"):
+        save(named, tmp_path / "three.json", categories=["dog", "cat"])

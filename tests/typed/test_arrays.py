@@ -2,7 +2,7 @@
 
 import copy
 import pickle
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 
 import numpy as np
 import pandas as pd
@@ -104,7 +104,7 @@ FROZEN = [
 
 def arrays(value):
     """Every array in a frozen value, and in those that it holds."""
-    for item in fields(value):
+    for item in fields(value) if is_dataclass(value) else ():
         inner = getattr(value, item.name)
         yield from [inner] if isinstance(inner, np.ndarray) else arrays(inner)
 

@@ -4,6 +4,7 @@ import itertools
 import json
 import struct
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -467,3 +468,10 @@ def test_no_small_message_takes_more_than_64_mb(filler):
     finally:
         tracemalloc.stop()
     assert most < 64 * 2**20
+
+
+def test_names_of_categories_never_cross_the_wire():
+    mdm = truth("low/1")
+    named = replace(mdm, categories=[f"diagnosis {j}" for j in range(mdm.n_categories)])
+    assert encode_query(Update(named)) == encode_query(Update(mdm))
+    assert decode_query(encode_query(Update(named))).mdm == mdm

@@ -4,22 +4,30 @@ Parameters in, probabilities and histograms out. How the parameters are learned 
 are written down is `storage/models.py`.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import numpy as np
 import scipy  # its parts are loaded when they are used: showing a file does not wait for them
 from numpy.typing import ArrayLike, NDArray
 
-from polyurn.counts import Counts, check_counts, check_values, client_sizes, distinct
+from polyurn.counts import (
+    Counts,
+    check_counts,
+    check_names,
+    check_values,
+    client_sizes,
+    distinct,
+    short_list,
+)
 from polyurn.errors import CountsError, ParameterError
 from polyurn.memory import check_memory
 from polyurn.model.rising_factorials import log_rising
 from polyurn.model.sizes import SUM_TOLERANCE, Sizes
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import EqualArrays, floats, numbers
-from polyurn.typed.declared import Floats, Shape
+from polyurn.typed.declared import UNSENT, Floats, Shape
 from polyurn.wording import counted
 
 # Cells (clients x categories) that are handled at once: 32 MB of float64, whatever the table's size.
@@ -50,6 +58,8 @@ class MDM(EqualArrays):
         produces that category.
     sizes : Sizes, or float array of shape (n_components, max_size + 1)
         Π: column n of an array is the probability that a client holds n points; column 0 is 0.
+    categories : sequence of str, optional
+        The name of each category, one per column of `alphas`, all different. Names never cross the wire.
 
     Examples
     --------
@@ -63,15 +73,25 @@ class MDM(EqualArrays):
     weights: NDArray[np.float64]
     alphas: NDArray[np.float64]
     sizes: Sizes
+    categories: tuple[str, ...] | None = field(default=None, metadata=UNSENT)
 
-    def __init__(self, weights: ArrayLike, alphas: ArrayLike, sizes: Sizes | ArrayLike) -> None:
+    def __init__(
+        self,
+        weights: ArrayLike,
+        alphas: ArrayLike,
+        sizes: Sizes | ArrayLike,
+        *,
+        categories: Sequence[str] | None = None,
+    ) -> None:
         weights = floats(weights, "weights")
         alphas = floats(alphas, "alphas") + 0.0  # -0.0 is 0
         sizes = sizes if isinstance(sizes, Sizes) else Sizes.from_table(sizes)
         _check_parameters(weights, alphas, sizes)
         order = np.argsort(-weights, kind="stable")
         sizes = Sizes.unchecked(sizes.bins, sizes.masses[order])
-        self._freeze({"weights": weights[order], "alphas": alphas[order], "sizes": sizes})
+        names = check_names(categories, alphas.shape[1])
+        ordered = {"weights": weights[order], "alphas": alphas[order], "sizes": sizes}
+        self._freeze(ordered | {"categories": names})
 
     @property
     def n_components(self) -> int:
@@ -227,6 +247,8 @@ class MDM(EqualArrays):
 
     def __repr__(self) -> str:
         shape = f"n_components={self.n_components}, n_categories={self.n_categories}"
+        if self.categories is not None:
+            shape += f" ({short_list(self.categories)})"
         return f"MDM({shape}, max_size={self.max_size}, weights={self.weights.round(3).tolist()})"
 
 

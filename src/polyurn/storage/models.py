@@ -6,10 +6,10 @@ and the provenance. A model is read back equal to the last bit.
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar, overload
 
-from polyurn.counts import check_names, check_texts
+from polyurn.counts import check_names, check_texts, short_list
 from polyurn.errors import FileError, InputError, ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.model.style import Style
@@ -34,7 +34,7 @@ class Saved(Generic[Model]):
     ----------
     model : MDM, Style or StyleSpace
     categories : tuple of str, or None
-        The name of each category of an MDM, of each label of the others.
+        The name of each category of an MDM, which the MDM has itself; of each label of the others.
     provenance : Provenance
         How the file came about; `provenance.left_out` says what of it could not be read.
     features : tuple of str, or None
@@ -49,7 +49,17 @@ class Saved(Generic[Model]):
     def __post_init__(self) -> None:
         model: Any = self.model
         space: Any = model.space if isinstance(model, Style) else model
-        object.__setattr__(self, "categories", check_names(self.categories, self._n_names))
+        names = check_names(self.categories, self._n_names)
+        if isinstance(model, MDM) and names is None:
+            names = model.categories
+        elif isinstance(model, MDM) and names != model.categories:
+            if model.categories is not None:
+                raise ParameterError(
+                    f"expected the MDM's own categories, {short_list(model.categories)}, got "
+                    f"{short_list(names or ())}; leave them out"
+                )
+            object.__setattr__(self, "model", replace(model, categories=names))
+        object.__setattr__(self, "categories", names)
         if self.features is not None:
             check_texts(self.features, "names of features")
             if len(self.features) not in (1, space.n_features):
@@ -89,7 +99,7 @@ def save(
     model : MDM, Style or StyleSpace
     path : path
     categories : sequence of str, optional
-        The name of each category; of each label, with anything but an MDM.
+        The name of each category of an MDM that has no names; of each label, with anything else.
     features : sequence of str, optional
         The columns of a table with the features: one for each, or one that has lists.
     provenance : mapping, optional
@@ -111,7 +121,7 @@ def save(
     saved = Saved(model, categories, features=features)  # type: ignore[arg-type]
     names = {"categories": saved.categories, "features": saved.features}
     kind = next(name for name, cls in _KINDS.items() if isinstance(model, cls))
-    save_document({**names, **to_json(model)}, path, kind=kind, provenance=document)
+    save_document({**names, **to_json(saved.model)}, path, kind=kind, provenance=document)
 
 
 @checked

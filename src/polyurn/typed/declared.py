@@ -28,6 +28,9 @@ from polyurn.errors import ParameterError
 
 Floats: TypeAlias = NDArray[np.float64]
 
+# Metadata of a field that never crosses the wire: the receiver has its default.
+UNSENT = {"sent": False}
+
 
 class Range(Protocol):
     """A range declared beside a type; `text` completes "expected a number ..."."""

@@ -259,9 +259,10 @@ class _Reader:
 
 @cache
 def _readings(kind: Any) -> dict[str, Callable[[_Reader, Any, str], Any]]:
-    """How each field of a class is read; cached, so that annotations are walked once."""
+    """How each field that is sent is read; cached, so that annotations are walked once."""
     hints = get_type_hints(kind)
-    return {field.name: _reading(hints[field.name]) for field in fields(kind)}
+    sent = (field.name for field in fields(kind) if field.metadata.get("sent", True))
+    return {name: _reading(hints[name]) for name in sent}
 
 
 def _reading(declared: Any) -> Callable[[_Reader, Any, str], Any]:

@@ -316,3 +316,160 @@ def whitened(features, labels, centres, basis, whitening, radius, out, far):
             for k in range(n_directions):
                 out[i, k] *= shrink
     return bad
+
+
+# Terms this far below the largest add nothing to a sum in float64, however many there are.
+_NEGLIGIBLE = -50.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _split_law(left, right, total, law):
+    """Write f_l(x) f_r(N - x), scaled to a peak of 1, for x from 0 to N; return the log of the scale.
+
+    -inf if no split is possible.
+    """
+    peak = -np.inf
+    for x in range(total + 1):
+        law[x] = left[x] + right[total - x]
+        peak = max(peak, law[x])
+    for x in range(total + 1):
+        law[x] = math.exp(law[x] - peak) if law[x] - peak > _NEGLIGIBLE else 0.0
+    return peak
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def log_normalisers(log_laws, nodes, totals):
+    """Log Z(N) of two-way convolutions, for each pair of an inner node and a total.
+
+    Parameters
+    ----------
+    log_laws : float array of shape (n_components, n_splits, 2, most + 1)
+        log f of both sides of each split, as `Splits.log_laws` has them.
+    nodes, totals : int arrays of shape (n_pairs,)
+
+    Returns
+    -------
+    float array of shape (n_pairs, n_components)
+    """
+    out = np.empty((len(nodes), len(log_laws)))
+    law = np.empty(log_laws.shape[3])
+    for i in range(len(nodes)):
+        total = totals[i]
+        for k in range(len(log_laws)):
+            left, right = log_laws[k, nodes[i], 0], log_laws[k, nodes[i], 1]
+            peak = _split_law(left, right, total, law)
+            out[i, k] = peak
+            if peak > -np.inf:
+                out[i, k] += math.log(law[: total + 1].sum())
+    return out
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def expected_counts(log_laws, totals, weights):
+    """Log Z(N) of every split, and how often each count goes to each side, over weighted totals.
+
+    Parameters
+    ----------
+    log_laws : float array of shape (n_components, n_splits, 2, most + 1)
+    totals : int array of shape (n_totals,)
+    weights : float array of shape (n_components, n_splits, n_totals)
+
+    Returns
+    -------
+    log_z, counts : float arrays of the shapes of `weights` and of `log_laws`
+    """
+    log_z, counts = np.empty(weights.shape), np.zeros(log_laws.shape)
+    law = np.empty(log_laws.shape[3])
+    n_components, n_splits, n_totals = weights.shape
+    for k in range(n_components):
+        for v in range(n_splits):
+            for i in range(n_totals):
+                total = totals[i]
+                peak = _split_law(log_laws[k, v, 0], log_laws[k, v, 1], total, law)
+                log_z[k, v, i] = peak
+                if peak == -np.inf:
+                    continue
+                mass = law[: total + 1].sum()
+                log_z[k, v, i] += math.log(mass)
+                if weights[k, v, i] == 0.0:
+                    continue
+                for x in range(total + 1):
+                    expected = weights[k, v, i] * law[x] / mass
+                    counts[k, v, 0, x] += expected
+                    counts[k, v, 1, total - x] += expected
+    return log_z, counts
+
+
+# Up to so many points a Pólya urn is faster than a beta and a binomial variate.
+_URN = 24
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def draw_down(children, concentrations, components, sizes, counts, rng):
+    """Write each client's histogram into its row of `counts`, drawn by beta-binomials down a tree.
+
+    Parameters
+    ----------
+    children : int array of shape (n_splits, 2)
+    concentrations : float array of shape (n_components, n_splits, 2)
+    components, sizes : int arrays of shape (n_clients,)
+    counts : int array of shape (n_clients, n_splits + 1)
+    rng : numpy.random.Generator
+    """
+    n_splits = len(children)
+    totals = np.zeros(2 * n_splits + 1, np.int64)
+    for client in range(len(sizes)):
+        k = components[client]
+        totals[0] = sizes[client]
+        for v in range(n_splits):
+            n, a, b = totals[v], concentrations[k, v, 0], concentrations[k, v, 1]
+            left = np.int64(0)
+            if b == 0.0:
+                left = n
+            elif a > 0.0 and n > _URN:
+                left = np.int64(rng.binomial(n, rng.beta(a, b)))
+            elif a > 0.0:
+                for t in range(n):
+                    if rng.random() * (a + b + t) < a + left:
+                        left += 1
+            totals[children[v, 0]] = left
+            totals[children[v, 1]] = n - left
+        counts[client] = totals[n_splits:]
+
+
+def draw_bent(
+    children: NDArray[np.int64],
+    log_laws: NDArray[np.float64],
+    components: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    rng: np.random.Generator,
+) -> None:
+    """As `draw_down`, by a table of f_l(x) f_r(N - x) for each component, split and total that occur.
+
+    `log_laws` are those of `Splits.log_laws`, for counts up to the largest size.
+    """
+    n_splits = len(children)
+    totals = np.zeros((2 * n_splits + 1, len(sizes)), np.int64)
+    totals[0] = sizes
+    for node, (left, right) in enumerate(children):
+        together = np.argsort(components * log_laws.shape[3] + totals[node], kind="stable")
+        laws = np.ascontiguousarray(log_laws[:, node])
+        _draw_law(laws, components, totals[node], together, totals[left], rng)
+        totals[right] = totals[node] - totals[left]
+    counts[:] = totals[n_splits:].T
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _draw_law(laws, components, totals, order, left, rng):
+    """Write what goes left at one split; `order` has clients of one component and total together."""
+    law = np.empty(laws.shape[2])
+    k, total = -1, -1
+    for i in order:
+        if components[i] != k or totals[i] != total:
+            k, total = components[i], totals[i]
+            _split_law(laws[k, 0], laws[k, 1], total, law)
+            for x in range(total):
+                law[x + 1] += law[x]
+        at = np.searchsorted(law[: total + 1], rng.random() * law[total], side="right")
+        left[i] = min(at, total)

@@ -1,0 +1,302 @@
+"""Splits on a tree: clients that vary less than chance, and categories that go together.
+
+One binary tree over the categories serves the whole model, and every component goes down it. At an inner
+node with N points, x of them go left with probability
+
+    p(x | N) = f_l(x) f_r(N - x) / Z(N),   log f(c) = log Γ(a + c)/(Γ(a) c!) + Σ_b θ_b h_b(c).
+
+Without laws (θ = 0) this is a beta-binomial with concentrations a_l and a_r: the Dirichlet-tree
+multinomial (Dennis 1991; Minka 1999; Tang and Nicolae 2017), in a chain the generalised
+Dirichlet-multinomial (Connor and Mosimann 1969). If the two concentrations of each node add up to the
+one of its side, it is the Dirichlet-multinomial. Laws bend log f by hat functions h_b on knots, so that
+x may vary less than chance.
+
+A histogram's log-probability is a sum of one term for each node, which depends on the node's total only:
+log f of the side that the node is, less log Z of the split below it. How a mixture uses splits is
+`mdm.py`.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike, NDArray
+
+from polyurn.errors import ParameterError
+from polyurn.memory import check_memory
+from polyurn.model.rising_factorials import digamma_rise, log_rising
+from polyurn.model.trees import Tree
+from polyurn.typed.arrays import EqualArrays, finite_array, floats, numbers
+from polyurn.typed.declared import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Laws(EqualArrays):
+    """What bends the laws of the splits: values of hat functions on knots.
+
+    Parameters
+    ----------
+    knots : int array of shape (n_knots,)
+        Counts from 0 on, increasing. A hat is 1 at its knot and falls to 0 at its neighbours; beyond the
+        last knot the last hat stays 1.
+    values : float array of shape (n_components, n_splits, 2, n_knots)
+        θ of the left and the right side of each split; 0 is the beta-binomial.
+
+    Examples
+    --------
+    >>> Laws([0, 1, 4], np.zeros((1, 1, 2, 3))).hats(3).round(2).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.67, 0.33], [0.0, 0.33, 0.67]]
+    """
+
+    knots: NDArray[np.int64]
+    values: Floats
+
+    def __init__(self, knots: ArrayLike, values: ArrayLike) -> None:
+        at, theta = numbers(knots, "knots"), finite_array(values, "values of laws")
+        if at.ndim != 1 or len(at) < 2 or at[0] != 0 or not (np.diff(at) > 0).all():
+            raise ParameterError("expected at least two knots, increasing whole numbers from 0 on")
+        if theta.ndim != 4 or theta.shape[2:] != (2, len(at)):
+            raise ParameterError(
+                f"expected values of laws of shape (n_components, n_splits, 2, {len(at)}), "
+                f"got {theta.shape}"
+            )
+        self._freeze({"knots": at.astype(np.int64), "values": theta})
+
+    def hats(self, most: int) -> Floats:
+        """The hat functions at counts 0 to `most`, shape (most + 1, n_knots); rows add up to one."""
+        return hats(self.knots, np.arange(most + 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Splits(EqualArrays):
+    """How each component splits the points of a client, from the root of a tree down.
+
+    Parameters
+    ----------
+    tree : Tree
+    concentrations : float array of shape (n_components, n_splits, 2)
+        a_l and a_r of each split; not negative. A side of 0 never gets a point; both may be 0 where no
+        point arrives.
+    laws : Laws, optional
+        Beta-binomial splits without.
+
+    Examples
+    --------
+    >>> tree = Tree([[1, 4], [2, 3]])
+    >>> Splits.of_alphas(tree, [[1.0, 2.0, 4.0]]).concentrations.tolist()
+    [[[3.0, 4.0], [1.0, 2.0]]]
+    """
+
+    tree: Tree
+    concentrations: Floats
+    laws: Laws | None
+
+    def __init__(self, tree: Tree, concentrations: ArrayLike, laws: Laws | None = None) -> None:
+        given = floats(concentrations, "concentrations") + 0.0
+        if given.ndim != 3 or given.shape[1:] != (tree.n_splits, 2) or len(given) == 0:
+            raise ParameterError(
+                f"expected concentrations of shape (n_components, {tree.n_splits}, 2), got {given.shape}"
+            )
+        if not (np.isfinite(given).all() and (given >= 0).all()):
+            raise ParameterError("expected concentrations that are finite and not negative")
+        if laws is not None and laws.values.shape[:2] != given.shape[:2]:
+            raise ParameterError(
+                f"expected laws of {given.shape[:2]} components and splits, got {laws.values.shape[:2]}"
+            )
+        self._freeze({"tree": tree, "concentrations": given, "laws": laws})
+        arrives = np.ones((len(given), 2 * tree.n_splits + 1), bool)
+        arrives[:, 1:] = self.of_sides > 0
+        if not (self.of_inner[arrives[:, : tree.n_splits]] > 0).all():
+            raise ParameterError("expected a positive concentration in each split that gets points")
+
+    @classmethod
+    def of_alphas(cls, tree: Tree, alphas: ArrayLike) -> "Splits":
+        """The splits that are exactly the Dirichlet-multinomials with these alphas, shape (K, C)."""
+        return cls(tree, tree.totals(floats(alphas, "alphas"))[:, tree.children])
+
+    @property
+    def n_components(self) -> int:
+        """The number of components, K."""
+        return len(self.concentrations)
+
+    @property
+    def n_parameters(self) -> int:
+        """Free numbers: of a law all but three a split, which change no probability.
+
+        Those are a factor of f_l, one of f_r, and c log r added to both.
+        """
+        bent = (
+            0 if self.laws is None else self.laws.values[:, :, 0].size * 2 - 3 * self.of_inner.size
+        )
+        return self.concentrations.size + bent
+
+    @cached_property
+    def of_sides(self) -> Floats:
+        """The concentration of the side that each node but the root is, shape (K, 2J)."""
+        flat = self.concentrations.reshape(self.n_components, -1)
+        return np.asarray(flat[:, self.tree.sides[1:]])
+
+    @cached_property
+    def of_inner(self) -> Floats:
+        """a_l + a_r of each split, shape (K, J)."""
+        return np.asarray(self.concentrations.sum(axis=2))
+
+    def alphas(self) -> Floats:
+        """Dirichlet-multinomials with the mean shares and the root's concentration, shape (K, C).
+
+        Laws do not enter. For splits of a Dirichlet-multinomial they are its alphas, up to rounding.
+        """
+        left = self.concentrations[:, :, 0] / self._scales()
+        return self.tree.shares(left) * self.of_inner[:, :1]
+
+    def some(self, components: NDArray[np.integer] | list[int]) -> "Splits":
+        """The splits of some components, in this order."""
+        laws = self.laws and Laws(self.laws.knots, self.laws.values[components])
+        return Splits(self.tree, self.concentrations[components], laws)
+
+    def log_laws(self, most: int) -> Floats:
+        """Log f of each side at counts 0 to `most`, shape (K, J, 2, most + 1).
+
+        Divided by (a_l + a_r)^c, which cancels in p(x | N) and keeps the digits of large concentrations.
+        """
+        check_memory(
+            8 * self.concentrations.size * (most + 1),
+            f"the laws of {self.concentrations.size:,} sides for clients of up to {most:,} points",
+            "take mixtures without laws, or a smaller max_size",
+        )
+        counts, scales = np.arange(most + 1), self._scales()[:, :, None, None]
+        out = log_rising(self.concentrations[..., None], counts, scale=scales)
+        out -= scipy.special.gammaln(counts + 1)
+        if self.laws is not None:
+            out += self.laws.values @ self.laws.hats(most).T
+        return np.asarray(out)
+
+    def terms(self, nodes: NDArray[np.int64], totals: NDArray[np.int64]) -> Floats:
+        """What a node with so many points adds to log p(c | n, k), shape (n_pairs, K).
+
+        The sum over all nodes of a client is log p(c | n, k); -inf where a component has no such client.
+
+        Parameters
+        ----------
+        nodes, totals : int arrays of shape (n_pairs,)
+        """
+        if self.laws is not None:
+            return self._bent_terms(nodes, totals)
+        out = np.zeros((len(nodes), self.n_components))
+        j, scales = self.tree.n_splits, self._scales()
+        below = nodes > 0  # log f of the side
+        parents, c = self.tree.sides[nodes[below]] // 2, totals[below, None]
+        of_sides = self.of_sides.T[nodes[below] - 1]
+        out[below] += log_rising(of_sides, c, scale=scales.T[parents])
+        out[below] -= scipy.special.gammaln(c + 1)
+        inner = nodes < j  # less log Z
+        n, possible = totals[inner, None], self.of_inner.T[nodes[inner]] > 0
+        s = scales.T[nodes[inner]]
+        out[inner] -= np.where(possible, log_rising(s, n, scale=s), 0.0)
+        out[inner] += scipy.special.gammaln(n + 1)
+        return out
+
+    def _bent_terms(self, nodes: NDArray[np.int64], totals: NDArray[np.int64]) -> Floats:
+        from polyurn.model.model_kernels import log_normalisers
+
+        log_laws = self.log_laws(int(totals.max(initial=0)))
+        out = np.zeros((len(nodes), self.n_components))
+        below, inner = nodes > 0, nodes < self.tree.n_splits
+        parents, side = np.divmod(self.tree.sides[nodes[below]], 2)
+        out[below] = log_laws[:, parents, side, totals[below]].T
+        log_z = log_normalisers(log_laws, nodes[inner], totals[inner])
+        out[inner] -= np.where(np.isneginf(log_z), 0.0, log_z)  # no point arrives there
+        return out
+
+    def expected(self, totals: ArrayLike, weights: ArrayLike) -> "Expected":
+        """Log Z(N) and expected counts of both sides given totals: the gradient of Σ w log Z(N).
+
+        Parameters
+        ----------
+        totals : int array of shape (n_totals,)
+            N, in every split.
+        weights : float array of shape (n_components, n_splits, n_totals)
+            w, how often each is.
+
+        Examples
+        --------
+        >>> splits = Splits(Tree([[1, 2]]), [[[1.0, 1.0]]])
+        >>> splits.expected([2], [[[3.0]]]).counts.round(6).tolist()
+        [[[[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]]]
+        """
+        from polyurn.model.model_kernels import expected_counts
+
+        given = np.asarray(totals, np.int64)
+        log_laws = self.log_laws(int(given.max(initial=0)))
+        w = np.ascontiguousarray(
+            np.broadcast_to(weights, (*self.of_inner.shape, len(given))), float
+        )
+        return Expected(self, *expected_counts(log_laws, given, w))
+
+    def _scales(self) -> Floats:
+        """a_l + a_r, and 1 where both are 0."""
+        return np.where(self.of_inner > 0, self.of_inner, 1.0)
+
+    def __repr__(self) -> str:
+        bent = "" if self.laws is None else f", laws on {len(self.laws.knots)} knots"
+        return f"Splits(n_components={self.n_components}, {self.tree!r}{bent})"
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What `Splits.expected` returns.
+
+    Attributes
+    ----------
+    splits : Splits
+    log_z : float array of shape (n_components, n_splits, n_totals)
+    counts : float array of shape (n_components, n_splits, 2, largest total + 1)
+        How often each count of points goes to each side, over the totals with their weights.
+    """
+
+    splits: Splits
+    log_z: Floats
+    counts: Floats
+
+    def hats(self) -> Floats:
+        """Expected sums of the hat functions, the gradient in θ, shape (K, J, 2, n_knots)."""
+        laws = self.splits.laws
+        if laws is None:
+            raise ParameterError("expected splits with laws: hat functions stand on their knots")
+        return np.asarray(self.counts @ laws.hats(self.counts.shape[3] - 1))
+
+    def rises(self) -> Floats:
+        """Expected sums of ψ(a + c) - ψ(a), the gradient in a, shape (K, J, 2).
+
+        It is that of log f as `Splits.log_laws` has it but for the scale, which changes no probability.
+        """
+        a = self.splits.concentrations[..., None]
+        c = np.arange(self.counts.shape[3])
+        rises = np.where(a > 0, digamma_rise(np.where(a > 0, a, 1.0), c), 0.0)
+        return np.asarray((self.counts * rises).sum(axis=3))
+
+
+def hats(knots: NDArray[np.int64], counts: NDArray[np.integer]) -> Floats:
+    """The hat functions on knots at these counts, shape (n_counts, n_knots); rows add up to one."""
+    c = np.minimum(counts, knots[-1])
+    left = np.clip(np.searchsorted(knots, c, side="right") - 1, 0, len(knots) - 2)
+    share = (c - knots[left]) / (knots[left + 1] - knots[left])
+    out, rows = np.zeros((len(c), len(knots))), np.arange(len(c))
+    out[rows, left] = 1 - share
+    out[rows, left + 1] = share
+    return out
+
+
+def law_knots(max_size: int, *, dense: int = 32, ratio: float = 1.25) -> NDArray[np.int64]:
+    """Knots for counts up to `max_size`: every count to `dense`, then `ratio` times the one before.
+
+    Examples
+    --------
+    >>> law_knots(20, dense=4, ratio=1.5).tolist()
+    [0, 1, 2, 3, 4, 6, 9, 14, 20]
+    """
+    knots = list(range(min(max_size, dense) + 1))
+    while knots[-1] < max_size:
+        knots.append(min(max_size, max(knots[-1] + 1, int(np.ceil(knots[-1] * ratio)))))
+    return np.array(knots)

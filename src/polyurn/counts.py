@@ -5,7 +5,7 @@
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -25,6 +25,8 @@ Match: TypeAlias = Mapping[str, str] | Literal["position"]
 
 # Counts beyond this would overflow the 32-bit tables of the kernels; no client holds two billion points.
 _LARGEST = 2**31 - 1
+# Cells (clients x categories) that are handled at once: 32 MB of float64, whatever the table's size.
+_BLOCK_CELLS = 4_000_000
 
 
 def check_counts(
@@ -120,6 +122,34 @@ def distinct(keys: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], NDArray
     present[keys] = True
     rank = np.cumsum(present) - 1
     return np.flatnonzero(present), rank[keys]
+
+
+def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
+    """Slices of the rows of a table, of so many cells at most whatever its size."""
+    step = max(1, _BLOCK_CELLS // n_columns)
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
+
+
+def gathered(
+    rows: "scipy.sparse.csr_array[Any]",
+    terms: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]],
+) -> NDArray[np.float64]:
+    """Sums of terms over the entries of each row, shape (n_rows, K), each distinct term worked out once.
+
+    `terms` of columns and values, of shape (n_pairs,) both, has shape (n_pairs, K) and may be -inf.
+    """
+    stride = int(rows.data.max(initial=0)) + 1
+    pairs, which_pair = distinct(rows.indices.astype(np.int64) * stride + rows.data)
+    values = terms(*np.divmod(pairs, stride))
+    impossible = np.isneginf(values)
+    gather = scipy.sparse.csr_array(
+        (np.ones(len(which_pair)), which_pair, rows.indptr), shape=(rows.shape[0], len(pairs))
+    )
+    out = np.asarray(gather @ np.where(impossible, 0.0, values))
+    if impossible.any():
+        out[gather @ impossible.astype(np.float64) > 0] = -np.inf
+    return out
 
 
 def digest(counts: Counts) -> str:

@@ -4,7 +4,7 @@ Parameters in, probabilities and histograms out. How the parameters are learned 
 are written down is `storage/models.py`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -19,19 +19,20 @@ from polyurn.counts import (
     check_values,
     client_sizes,
     distinct,
+    gathered,
+    row_blocks,
     short_list,
 )
 from polyurn.errors import CountsError, ParameterError
 from polyurn.memory import check_memory
 from polyurn.model.rising_factorials import log_rising
 from polyurn.model.sizes import SUM_TOLERANCE, Sizes
+from polyurn.model.splits import Splits
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import EqualArrays, floats, numbers
-from polyurn.typed.declared import UNSENT, Floats, Shape
+from polyurn.typed.declared import IF_GIVEN, UNSENT, Floats, Shape
 from polyurn.wording import counted
 
-# Cells (clients x categories) that are handled at once: 32 MB of float64, whatever the table's size.
-_BLOCK_CELLS = 4_000_000
 # A Pólya urn costs a step per point, a Dirichlet and a multinomial draw one per category, ten times as
 # long. The urn has to be compiled or loaded first, which small tables are not worth.
 _POINTS_PER_CATEGORY = 10
@@ -39,6 +40,8 @@ _CELLS_WORTH_AN_URN = 500_000
 # No fit goes beyond this concentration: with clients of n points it changes the log-likelihood by about
 # n²/α_0, and is a multinomial for all purposes.
 MAX_CONCENTRATION = 1e6
+# Alphas of splits are products down the tree, which another platform may round otherwise.
+_ALPHAS_TOLERANCE = 1e-9
 
 
 @checked
@@ -58,6 +61,9 @@ class MDM(EqualArrays):
         produces that category.
     sizes : Sizes, or float array of shape (n_components, max_size + 1)
         Π: column n of an array is the probability that a client holds n points; column 0 is 0.
+    splits : Splits, optional
+        How components split a client's points down a tree, instead of as Dirichlet-multinomials.
+        `alphas` are then `splits.alphas()`, None for short.
     categories : sequence of str, optional
         The name of each category, one per column of `alphas`, all different. Names never cross the wire.
 
@@ -68,29 +74,44 @@ class MDM(EqualArrays):
     [0.7, 0.3]
     >>> mdm.logpmf([[3, 1], [0, 4]]).round(4).tolist()
     [-1.1353, -2.2628]
+
+    Children's films with animated ones: the second split varies less than its side of the first.
+
+    >>> from polyurn.model.trees import Tree
+    >>> splits = Splits(Tree([[1, 4], [2, 3]]), [[[1.0, 2.0], [30.0, 20.0]]])
+    >>> together = MDM([1.0], None, Sizes.constant(4), splits=splits)
+    >>> together.alphas.round(2).tolist(), together.logpmf([2, 2, 0]).round(4)
+    ([[0.6, 0.4, 2.0]], np.float64(-3.6839))
     """
 
     weights: NDArray[np.float64]
     alphas: NDArray[np.float64]
     sizes: Sizes
+    splits: Splits | None = field(default=None, metadata=IF_GIVEN)
     categories: tuple[str, ...] | None = field(default=None, metadata=UNSENT)
 
     def __init__(
         self,
         weights: ArrayLike,
-        alphas: ArrayLike,
+        alphas: ArrayLike | None,
         sizes: Sizes | ArrayLike,
         *,
+        splits: Splits | None = None,
         categories: Sequence[str] | None = None,
     ) -> None:
         weights = floats(weights, "weights")
+        if alphas is None and splits is not None:
+            alphas = splits.alphas()
         alphas = floats(alphas, "alphas") + 0.0  # -0.0 is 0
         sizes = sizes if isinstance(sizes, Sizes) else Sizes.from_table(sizes)
         _check_parameters(weights, alphas, sizes)
+        if splits is not None:
+            _check_splits(splits, alphas)
         order = np.argsort(-weights, kind="stable")
         sizes = Sizes.unchecked(sizes.bins, sizes.masses[order])
         names = check_names(categories, alphas.shape[1])
         ordered = {"weights": weights[order], "alphas": alphas[order], "sizes": sizes}
+        ordered["splits"] = splits and splits.some(order)
         self._freeze(ordered | {"categories": names})
 
     @property
@@ -110,17 +131,19 @@ class MDM(EqualArrays):
 
     @property
     def n_parameters(self) -> int:
-        """How many weights, alphas and size probabilities are free, not fixed by a sum.
+        """How many weights, alphas or numbers of splits, and size probabilities are free.
 
-        The profile of sizes inside the bins, which all components share, is not among them.
+        What a sum fixes is not among them, nor the profile of sizes inside the bins, which all
+        components share.
         """
         k = self.n_components
-        return (k - 1) + k * self.n_categories + k * (self.sizes.bins.n_bins - 1)
+        of_counts = self.alphas.size if self.splits is None else self.splits.n_parameters
+        return (k - 1) + of_counts + k * (self.sizes.bins.n_bins - 1)
 
     @property
     def multinomial(self) -> tuple[int, ...]:
         """Components whose concentration is at the cap of a fit: multinomials, up to n²/cap nats."""
-        return tuple(np.flatnonzero(at_cap(self.alphas)).tolist())
+        return () if self.splits else tuple(np.flatnonzero(at_cap(self.alphas)).tolist())
 
     def logpmf(self, counts: object) -> NDArray[np.float64]:
         """Log-probability of each client's histogram and size, log q(c, n) (equation 3).
@@ -207,15 +230,26 @@ class MDM(EqualArrays):
         rng = np.random.default_rng(rng)
         components = rng.choice(self.n_components, size=n_clients, p=self.weights)
         sizes = self.sizes.sample(components, rng=rng)
-        if n_clients * self.n_categories >= _CELLS_WORTH_AN_URN:
+        if self.splits is not None or n_clients * self.n_categories >= _CELLS_WORTH_AN_URN:
             return self.draw(components, sizes, rng)
         proportions = dirichlet(self.alphas[components], rng)
         return rng.multinomial(sizes, proportions)
 
+    def shares(self) -> NDArray[np.float64]:
+        """Expected share of each category in the points of each component's clients, shape (K, C)."""
+        if self.splits is not None:
+            return self.splits.shares(self.sizes)
+        return np.asarray(self.alphas / self.alphas.sum(axis=1, keepdims=True))
+
+    def log_shares(self, counts: Counts) -> NDArray[np.float64]:
+        """Log p(c | n, k) of each client under each component, shape (n_clients, K) (equation 1)."""
+        if self.splits is not None:
+            return self.splits.logpmf(counts)
+        return mixture_logpmf(counts, self.alphas)
+
     def mean(self) -> NDArray[np.float64]:
         """Expected histogram of a client, E[c], shape (n_categories,)."""
-        proportions = self.alphas / self.alphas.sum(axis=1, keepdims=True)
-        return np.asarray((self.weights * self.sizes.mean()) @ proportions)
+        return np.asarray((self.weights * self.sizes.mean()) @ self.shares())
 
     def size_marginal(self) -> NDArray[np.float64]:
         """Probability that a client holds n points, over components, shape (max_size + 1,)."""
@@ -227,12 +261,14 @@ class MDM(EqualArrays):
         """Histograms of clients of these components and sizes, small clients out of urns."""
         from polyurn.model.model_kernels import draw_counts
 
+        if self.splits is not None:
+            return self.splits.draw(components, sizes, rng)
         counts = np.zeros((len(sizes), self.n_categories), dtype=np.int64)
         by_urn = sizes <= _POINTS_PER_CATEGORY * self.n_categories
         by_urn &= np.isfinite(self.alphas.sum(axis=1))[components]
         draw_counts(self.alphas, components, np.where(by_urn, sizes, 0), counts, rng)
         large = np.flatnonzero(~by_urn)
-        for block in _blocks(len(large), self.n_categories):
+        for block in row_blocks(len(large), self.n_categories):
             mine = large[block]
             proportions = dirichlet(self.alphas[components[mine]], rng)
             counts[mine] = rng.multinomial(sizes[mine], proportions)
@@ -242,13 +278,15 @@ class MDM(EqualArrays):
         """Log τ_k + log p(c | n, α_k) + log π_k(n), shape (n_clients, n_components)."""
         table = check_counts(counts, n_categories=self.n_categories)
         log_sizes = self.sizes.logpmf(client_sizes(table))
-        joint = np.log(self.weights) + mixture_logpmf(table, self.alphas) + log_sizes
+        joint = np.log(self.weights) + self.log_shares(table) + log_sizes
         return np.asarray(joint)
 
     def __repr__(self) -> str:
         shape = f"n_components={self.n_components}, n_categories={self.n_categories}"
         if self.categories is not None:
             shape += f" ({short_list(self.categories)})"
+        if self.splits is not None:
+            shape += ", with laws" if self.splits.laws else ", with splits"
         return f"MDM({shape}, max_size={self.max_size}, weights={self.weights.round(3).tolist()})"
 
 
@@ -312,7 +350,7 @@ def mixture_logpmf(counts: Counts, alphas: NDArray[np.float64]) -> NDArray[np.fl
     """
     n_clients, n_categories = counts.shape
     out = np.empty((n_clients, len(alphas)))
-    for block in _blocks(n_clients, n_categories):
+    for block in row_blocks(n_clients, n_categories):
         out[block] = _block_logpmf(scipy.sparse.csr_array(counts[block]), alphas)
     return out
 
@@ -329,19 +367,12 @@ def _block_logpmf(
     alpha_0 = alphas.sum(axis=1)
     n, which_n = distinct(client_sizes(rows))
     totals = scipy.special.gammaln(n + 1)[:, None] - log_rising(alpha_0, n[:, None], scale=alpha_0)
-    stride = int(rows.data.max(initial=0)) + 1
-    pairs, which_pair = distinct(rows.indices.astype(np.int64) * stride + rows.data)
-    category, count = np.divmod(pairs, stride)
-    terms = log_rising(alphas.T[category], count[:, None], scale=alpha_0)
-    terms -= scipy.special.gammaln(count + 1)[:, None]
-    impossible = np.isneginf(terms)
-    gather = scipy.sparse.csr_array(
-        (np.ones(len(which_pair)), which_pair, rows.indptr), shape=(rows.shape[0], len(pairs))
-    )
-    out = totals[which_n] + gather @ np.where(impossible, 0.0, terms)
-    if impossible.any():
-        out[gather @ impossible.astype(np.float64) > 0] = -np.inf
-    return np.asarray(out)
+
+    def terms(category: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.float64]:
+        of_pairs = log_rising(alphas.T[category], count[:, None], scale=alpha_0)
+        return np.asarray(of_pairs - scipy.special.gammaln(count + 1)[:, None])
+
+    return np.asarray(totals[which_n] + gathered(rows, terms))
 
 
 def dirichlet(alphas: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
@@ -354,12 +385,6 @@ def dirichlet(alphas: NDArray[np.float64], rng: np.random.Generator) -> NDArray[
     log_gamma -= log_gamma.max(axis=1, keepdims=True)
     draws = np.exp(log_gamma)
     return np.asarray(draws / draws.sum(axis=1, keepdims=True))
-
-
-def _blocks(n_clients: int, n_categories: int) -> Iterator[slice]:
-    step = max(1, _BLOCK_CELLS // n_categories)
-    for start in range(0, n_clients, step):
-        yield slice(start, min(start + step, n_clients))
 
 
 def _per_client(values: NDArray[np.float64], counts: object) -> NDArray[np.float64]:
@@ -393,6 +418,17 @@ def _checked_alpha(alpha: ArrayLike) -> NDArray[np.float64]:
             "expected alpha finite and not negative, with a positive one for some category"
         )
     return given
+
+
+def _check_splits(splits: Splits, alphas: NDArray[np.float64]) -> None:
+    wanted = (splits.n_components, splits.tree.n_categories)
+    if wanted != alphas.shape:
+        raise ParameterError(
+            f"expected splits of {counted(alphas.shape[0], 'component')} and "
+            f"{counted(alphas.shape[1], 'category')}, got {wanted[0]} and {wanted[1]}"
+        )
+    if not np.allclose(alphas, splits.alphas(), rtol=_ALPHAS_TOLERANCE, atol=0):
+        raise ParameterError("expected alphas that are those of the splits; pass None instead")
 
 
 def _check_parameters(

@@ -16,19 +16,22 @@ log f of the side that the node is, less log Z of the split below it. How a mixt
 `mdm.py`.
 """
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from polyurn.counts import Counts, gathered, row_blocks
 from polyurn.errors import ParameterError
 from polyurn.memory import check_memory
 from polyurn.model.rising_factorials import digamma_rise, log_rising
+from polyurn.model.sizes import Sizes
 from polyurn.model.trees import Tree
 from polyurn.typed.arrays import EqualArrays, finite_array, floats, numbers
-from polyurn.typed.declared import Floats
+from polyurn.typed.declared import IF_GIVEN, Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +93,7 @@ class Splits(EqualArrays):
 
     tree: Tree
     concentrations: Floats
-    laws: Laws | None
+    laws: Laws | None = field(default=None, metadata=IF_GIVEN)
 
     def __init__(self, tree: Tree, concentrations: ArrayLike, laws: Laws | None = None) -> None:
         given = floats(concentrations, "concentrations") + 0.0
@@ -172,8 +175,59 @@ class Splits(EqualArrays):
             out += self.laws.values @ self.laws.hats(most).T
         return np.asarray(out)
 
+    def logpmf(self, counts: Counts) -> Floats:
+        """Log p(c | n, k) of each client under each component, shape (n_clients, K)."""
+        out = np.empty((counts.shape[0], self.n_components))
+        for block in row_blocks(counts.shape[0], 2 * self.tree.n_categories):
+            part = counts[block]
+            dense = part if isinstance(part, np.ndarray) else part.toarray()
+            totals = self.tree.totals(dense.astype(np.int64))
+            out[block] = gathered(scipy.sparse.csr_array(totals), self.terms)
+        return out
+
+    def draw(
+        self, components: NDArray[np.int64], sizes: NDArray[np.int64], rng: np.random.Generator
+    ) -> NDArray[np.int64]:
+        """Histograms of clients of these components and sizes, shape (n_clients, C)."""
+        from polyurn.model import model_kernels as kernels
+
+        counts = np.empty((len(sizes), self.tree.n_categories), np.int64)
+        if self.laws is None:
+            children, concentrations = self.tree.children, self.concentrations
+            kernels.draw_down(children, concentrations, components, sizes, counts, rng)
+            return counts
+        log_laws = self.log_laws(int(sizes.max(initial=0)))
+        for block in row_blocks(len(sizes), 2 * self.tree.n_categories):
+            some = components[block], sizes[block], counts[block]
+            kernels.draw_bent(self.tree.children, log_laws, *some, rng)
+        return counts
+
+    def shares(self, sizes: Sizes) -> Floats:
+        """Expected share of each category in the points of clients of these sizes, shape (K, C)."""
+        if self.laws is None:
+            return self.tree.shares(self.concentrations[:, :, 0] / self._scales())
+        points = self.totals_given(sizes.table()) @ np.arange(sizes.max_size + 1)
+        return np.asarray((points[self.tree.n_splits :] / points[0]).T)
+
+    def totals_given(self, sizes: Floats) -> Floats:
+        """The distribution of each node's total, shape (2C - 1, K, N + 1); of sizes: (K, N + 1)."""
+        from polyurn.model.model_kernels import expected_counts
+
+        shape = (2 * self.tree.n_splits + 1, *sizes.shape)
+        check_memory(
+            8 * math.prod(shape), f"the totals of {shape[0]:,} nodes", "take a smaller max_size"
+        )
+        out, log_laws = np.zeros(shape), self.log_laws(sizes.shape[1] - 1)
+        out[0] = sizes
+        for node, sides in enumerate(self.tree.children):
+            arrive = np.flatnonzero(out[node].any(axis=0))
+            weights = np.ascontiguousarray(out[node][:, None, arrive])
+            laws = np.ascontiguousarray(log_laws[:, node : node + 1])
+            out[sides] = np.moveaxis(expected_counts(laws, arrive, weights)[1][:, 0], 1, 0)
+        return out
+
     def terms(self, nodes: NDArray[np.int64], totals: NDArray[np.int64]) -> Floats:
-        """What a node with so many points adds to log p(c | n, k), shape (n_pairs, K).
+        """What a node with so many points adds to log p(c | n, k), shape (n_pairs, K); 0 without points.
 
         The sum over all nodes of a client is log p(c | n, k); -inf where a component has no such client.
 
@@ -201,6 +255,7 @@ class Splits(EqualArrays):
         from polyurn.model.model_kernels import log_normalisers
 
         log_laws = self.log_laws(int(totals.max(initial=0)))
+        log_laws -= log_laws[..., :1]  # a factor of f changes no probability
         out = np.zeros((len(nodes), self.n_components))
         below, inner = nodes > 0, nodes < self.tree.n_splits
         parents, side = np.divmod(self.tree.sides[nodes[below]], 2)

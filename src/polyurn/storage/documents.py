@@ -15,6 +15,10 @@ from polyurn.storage.files import AGAIN, read_regular, write_whole
 from polyurn.typed.json_form import from_json, shown, to_json
 
 VERSION = 3  # of all our formats
+SPLITS_VERSION = (
+    4  # of a mixture with splits, which a reader of version 3 would take for one without
+)
+_LATEST = {"mdm": SPLITS_VERSION}
 
 Value = TypeVar("Value")
 
@@ -25,15 +29,16 @@ def save_document(
     *,
     kind: str,
     provenance: Mapping[str, Any] | None = None,
+    version: int = VERSION,
 ) -> None:
     """Write a dataclass, or a mapping of what JSON can hold, as a file of the format "polyurn.<kind>".
 
-    `provenance` says how it came about.
+    `provenance` says how it came about; `version` is the first that can read it.
     """
     from polyurn import __version__
 
     document = value if isinstance(value, Mapping) else to_json(value)
-    head = {"format": f"polyurn.{kind}", "version": VERSION}
+    head = {"format": f"polyurn.{kind}", "version": version}
     whole = {**head, "provenance": {"polyurn": __version__, **(provenance or {})}, **document}
     text = json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False)
     write_whole(Path(path), lambda file: file.write(json_bytes(text + "\n")))
@@ -63,8 +68,9 @@ def check_head(document: Any, kind: str, is_other: str, is_damaged: str) -> None
         raise FileError(
             f"{is_other}: version {found}, and this polyurn reads {VERSION}: make the file again"
         )
-    if found > VERSION:
-        raise FileError(f"{is_other}: version {found}, newer than {VERSION}: upgrade polyurn")
+    latest = _LATEST.get(kind, VERSION)
+    if found > latest:
+        raise FileError(f"{is_other}: version {found}, newer than {latest}: upgrade polyurn")
 
 
 def read_document(

@@ -15,7 +15,13 @@ from polyurn.model.mdm import MDM
 from polyurn.model.style import Style
 from polyurn.model.style_coordinates import StyleSpace
 from polyurn.privacy.statement import Guarantee
-from polyurn.storage.documents import format_of, load_document, save_document
+from polyurn.storage.documents import (
+    SPLITS_VERSION,
+    VERSION,
+    format_of,
+    load_document,
+    save_document,
+)
 from polyurn.storage.files import AGAIN
 from polyurn.storage.provenance import PrivacyProvenance, Provenance
 from polyurn.typed.arguments import Json, checked
@@ -121,7 +127,11 @@ def save(
     saved = Saved(model, categories, features=features)  # type: ignore[arg-type]
     names = {"categories": saved.categories, "features": saved.features}
     kind = next(name for name, cls in _KINDS.items() if isinstance(model, cls))
-    save_document({**names, **to_json(saved.model)}, path, kind=kind, provenance=document)
+    with_splits = isinstance(model, MDM) and model.splits is not None
+    save_document(
+        {**names, **to_json(saved.model)}, path, kind=kind, provenance=document,
+        version=SPLITS_VERSION if with_splits else VERSION,
+    )  # fmt: skip
 
 
 @checked

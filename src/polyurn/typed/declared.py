@@ -7,7 +7,7 @@ find marks about the bytes of a field with `marks_of`.
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import Field, dataclass
 from functools import cache
 from types import UnionType
 from typing import (
@@ -30,6 +30,13 @@ Floats: TypeAlias = NDArray[np.float64]
 
 # Metadata of a field that never crosses the wire: the receiver has its default.
 UNSENT = {"sent": False}
+# Metadata of an optional field which documents and messages leave out where it is None.
+IF_GIVEN = {"if_given": True}
+
+
+def is_given(value: object, field: "Field[Any]") -> bool:
+    """Whether documents and messages have this field of the value."""
+    return not field.metadata.get("if_given") or getattr(value, field.name) is not None
 
 
 class Range(Protocol):

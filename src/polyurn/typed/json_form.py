@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.errors import FileError, InputError
-from polyurn.typed.declared import AtLeast, ranges_of
+from polyurn.typed.declared import AtLeast, is_given, ranges_of
 
 Value = TypeVar("Value")
 
@@ -291,8 +291,9 @@ _REPR = _short_repr()
 
 def _for_json(value: Any) -> Any:
     if is_dataclass(value):
-        kept = (field.name for field in fields(value) if field.metadata.get("kept", True))
-        return {name: _for_json(getattr(value, name)) for name in kept}
+        kept = (field for field in fields(value) if field.metadata.get("kept", True))
+        given = {one.name: getattr(value, one.name) for one in kept if is_given(value, one)}
+        return {name: _for_json(inner) for name, inner in given.items()}
     if isinstance(value, np.ndarray):
         return _array_json(value)
     if isinstance(value, Mapping):

@@ -16,6 +16,7 @@ import numpy as np
 from polyurn.model.mdm import MDM, Parameters
 from polyurn.model.rising_factorials import digamma_rise, log_rising, trigamma_fall
 from polyurn.model.sizes import SizeBins
+from polyurn.model.splits import Splits
 from polyurn.typed.declared import Floats
 from polyurn.wire.query import ROUNDING
 
@@ -35,12 +36,18 @@ def log_bound(model: MDM | Parameters) -> float:
     latter to at least 1. For the least value at N see `_least_log_shares`. A component to which every
     client is possible bounds log q of all of them by its L_k, and the best of these counts. If there is
     none, a client is possible to some component, and the least L_k counts.
+
+    With splits, log p is the sum of those of all splits, each of which is a mixture of two categories.
     """
     bins, masses = model.sizes.bins, model.sizes.masses
     with np.errstate(divide="ignore"):  # weights and masses of 0 are passed over
         of_sizes = np.where(masses > 0, np.log(masses) + _least_log_inside(bins), np.inf)
         least = np.log(model.weights) + of_sizes.min(axis=1)
-    least += _least_log_shares(model.alphas, bins.max_size)
+    splits = getattr(model, "splits", None)
+    if splits is None:
+        least += _least_log_shares(model.alphas, bins.max_size)
+    else:
+        least += _least_log_splits(splits, bins.max_size)
     possible = model.weights > 0
     everywhere = possible & (masses > 0).all(axis=1) & (model.alphas > 0).all(axis=1)
     lowest = least[everywhere].max() if everywhere.any() else least[possible].min()
@@ -79,6 +86,24 @@ def _least_log_shares(alphas: Floats, n: int) -> Floats:
     shares = (np.cumsum(np.log(low), axis=1) - s * np.log(n / s)).min(axis=1)
     logs = np.where(least > 1, at_vertex - all_points, factorial - denominator + shares)
     return np.asarray(logs)
+
+
+def _least_log_splits(splits: Splits, n: int) -> Floats:
+    """A lower bound of log p(c | n, k) over all c that are possible, shape (n_components,).
+
+    The least log p(x | N) of a split without laws is that of `_least_log_shares`, lowest at N = n. Laws
+    multiply f_l(x) f_r(N - x) by between e^low and e^high, and the sum Z(N) of these likewise, so that
+    the log of the quotient falls by at most high - low. A split that gets no points adds nothing.
+    """
+    k, j = splits.of_inner.shape
+    pairs = splits.concentrations.reshape(k * j, 2)
+    met = pairs.any(axis=1)
+    least = np.zeros(k * j)
+    least[met] = _least_log_shares(pairs[met], n)
+    out = least.reshape(k, j).sum(axis=1)
+    if splits.laws is not None:
+        out -= np.ptp(splits.laws.values, axis=3).sum(axis=(1, 2))
+    return np.asarray(out)
 
 
 def largest_sums(alphas: Floats, n: int) -> list[Floats]:

@@ -17,6 +17,7 @@ import struct
 from collections.abc import Callable, Sequence, Set
 from dataclasses import fields, is_dataclass
 from functools import cache
+from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -25,7 +26,7 @@ from polyurn.errors import FileError, MessageError, NumbersError
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins
 from polyurn.typed.arguments import of_types
-from polyurn.typed.declared import Between, Floats, marks_of
+from polyurn.typed.declared import Between, Floats, is_given, marks_of
 from polyurn.typed.json_form import Finite, read_value, shown
 from polyurn.wire.query import LARGEST, Query, S, Statistics
 
@@ -170,7 +171,9 @@ class _Writer:
 
     def fields_of(self, value: Any) -> dict[str, Any]:
         kind: Any = type(value)
-        return {name: self.written(getattr(value, name)) for name in _readings(kind)}
+        absent = {one.name for one in fields(kind) if not is_given(value, one)}
+        given = (name for name in _readings(kind) if name not in absent)
+        return {name: self.written(getattr(value, name)) for name in given}
 
     def _index(self, bins: SizeBins) -> int:
         """The index of this object among the bins of the message."""
@@ -222,7 +225,9 @@ class _Reader:
         return query
 
     def fields_of(self, kind: Any, document: Any, where: str) -> Any:
-        readings = _readings(kind)
+        optional = {one.name for one in fields(kind) if one.metadata.get("if_given")}
+        left_out = optional - document.keys() if isinstance(document, dict) else set()
+        readings = {n: read for n, read in _readings(kind).items() if n not in left_out}
         _check_fields(document, readings.keys(), where)
         values = {n: read(self, document[n], f"{where}.{n}") for n, read in readings.items()}
         for name, mark in marks_of(kind, "check_received"):
@@ -268,6 +273,9 @@ def _readings(kind: Any) -> dict[str, Callable[[_Reader, Any, str], Any]]:
 def _reading(declared: Any) -> Callable[[_Reader, Any, str], Any]:
     """How a value of a declared type is read; its range is checked by the class of the field."""
     kind = get_origin(declared) or declared
+    if kind is UnionType:
+        something = next(one for one in get_args(declared) if one is not NoneType)
+        return _reading(something) if is_dataclass(something) else _plain(declared)
     if kind is tuple:
         inner = _reading(get_args(declared)[0])
         return lambda reader, value, where: tuple(
@@ -281,9 +289,12 @@ def _reading(declared: Any) -> Callable[[_Reader, Any, str], Any]:
         return _Reader.query
     if is_dataclass(kind):
         return lambda reader, value, where: reader.fields_of(kind, value, where)
-    # Texts, whole numbers, finite ones and truth values.
-    plain = {float: Finite, Literal: str, int: _Whole}.get(kind, kind)
-    return lambda _, value, where: read_value(plain, value, where)
+    return _plain({float: Finite, Literal: str, int: _Whole}.get(kind, kind))
+
+
+def _plain(kind: Any) -> Callable[[_Reader, Any, str], Any]:
+    """How texts, whole numbers, finite ones and truth values are read."""
+    return lambda _, value, where: read_value(kind, value, where)
 
 
 def _kind_of(query: Query[Any]) -> str:

@@ -128,6 +128,14 @@ class Update(InBins[UpdateStatistics], kind="update"):
 
     mdm: Annotated[MDM, Answerable()]
 
+    def __post_init__(self) -> None:
+        if self.mdm.splits is not None:
+            raise ParameterError(
+                "expected a mixture of Dirichlet-multinomials, which the paper's update is of, got one "
+                "with splits"
+            )
+        super().__post_init__()
+
     @property
     def n_categories(self) -> int:  # type: ignore[override]
         return self.mdm.n_categories

@@ -39,6 +39,14 @@ def mdm() -> pu.MDM:
     return pu.MDM([0.6, 0.4], [[9.0, 1.0, 1.0], [1.0, 3.0, 9.0]], sizes())
 
 
+def splits() -> pu.Splits:
+    return pu.Splits(pu.Tree([[1, 4], [2, 3]]), [[[1.0, 2.0], [3.0, 0.5]]])
+
+
+def sizes_of_one() -> pu.Sizes:
+    return pu.Sizes.constant(9)
+
+
 def sizes() -> pu.Sizes:
     return pu.Sizes(pu.SizeBins([1, 3, 5, 9]), [[0.2, 0.3, 0.5], [0.5, 0.5, 0.0]])
 
@@ -429,6 +437,29 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "MDM": lambda: (
         pu.MDM,
         {"weights": [0.6, 0.4], "alphas": [[9.0, 1.0], [1.0, 3.0]], "sizes": sizes()},
+    ),
+    "MDM with splits": lambda: (
+        pu.MDM, {"weights": [1.0], "alphas": None, "sizes": sizes_of_one(), "splits": splits()},
+    ),
+    "Tree": lambda: (pu.Tree, {"children": [[1, 4], [2, 3]]}),
+    "Tree.declared": lambda: (
+        pu.Tree.declared, {"nested": [["a", "b"], "c"], "categories": ["a", "b", "c"]},
+    ),
+    "Tree.learned": lambda: (
+        pu.Tree.learned, {"n_clients": 2.0, "first": [1.0, 0.5], "second": [[0.6, 0.2], [0.2, 0.2]]},
+    ),
+    "Tree.by_share": lambda: (pu.Tree.by_share, {"shares": [0.2, 0.8]}),
+    "Laws": lambda: (pu.Laws, {"knots": [0, 1, 4], "values": np.zeros((1, 2, 2, 3))}),
+    "Splits": lambda: (
+        pu.Splits,
+        {
+            "tree": pu.Tree([[1, 4], [2, 3]]),
+            "concentrations": [[[1.0, 2.0], [3.0, 0.5]]],
+            "laws": pu.Laws([0, 1, 4], np.zeros((1, 2, 2, 3))),
+        },
+    ),
+    "Splits.of_alphas": lambda: (
+        pu.Splits.of_alphas, {"tree": pu.Tree([[1, 4], [2, 3]]), "alphas": [[1.0, 2.0, 3.0]]},
     ),
     "MDM.logpmf": lambda: (mdm().logpmf, {"counts": COUNTS}),
     "MDM.logpmf_given_size": lambda: (mdm().logpmf_given_size, {"counts": COUNTS}),

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from polyurn.client.record_tables import table_records as table_records
     from polyurn.client.records import Records as Records
     from polyurn.client.tables import table_histograms as table_histograms
+    from polyurn.comparison.client_splits import ClientSplit as ClientSplit
+    from polyurn.comparison.client_splits import split_clients as split_clients
     from polyurn.comparison.comparison_results import Comparison as Comparison
     from polyurn.comparison.likeness import compare as compare
     from polyurn.comparison.parameters import compare_parameters as compare_parameters
-    from polyurn.comparison.splits import ClientSplit as ClientSplit
-    from polyurn.comparison.splits import split_clients as split_clients
     from polyurn.comparison.style_comparison import style_dispersion as style_dispersion
     from polyurn.comparison.summaries import Heterogeneity as Heterogeneity
     from polyurn.comparison.summaries import concentration as concentration
@@ -46,9 +46,12 @@ if TYPE_CHECKING:
     from polyurn.model.populations import Styled as Styled
     from polyurn.model.sizes import SizeBins as SizeBins
     from polyurn.model.sizes import Sizes as Sizes
+    from polyurn.model.splits import Laws as Laws
+    from polyurn.model.splits import Splits as Splits
     from polyurn.model.style import Style as Style
     from polyurn.model.style_coordinates import StyleSpace as StyleSpace
     from polyurn.model.style_coordinates import style_space as style_space
+    from polyurn.model.trees import Tree as Tree
     from polyurn.partitioning.assign import cover as cover
     from polyurn.partitioning.assign import held_categories as held_categories
     from polyurn.partitioning.assign import partition as partition
@@ -113,8 +116,8 @@ _HOME = {
     "compare_parameters": "comparison.parameters",
     "compare": "comparison.likeness",
     "Comparison": "comparison.comparison_results",
-    "ClientSplit": "comparison.splits",
-    "split_clients": "comparison.splits",
+    "ClientSplit": "comparison.client_splits",
+    "split_clients": "comparison.client_splits",
     "drop_empty": "counts",
     "TableFeatures": "integrations.frames",
     "table_features": "integrations.frames",
@@ -158,6 +161,9 @@ _HOME = {
     "fit_style": "server.style_fit",
     "SizeBins": "model.sizes",
     "Sizes": "model.sizes",
+    "Laws": "model.splits",
+    "Splits": "model.splits",
+    "Tree": "model.trees",
     "style_space": "model.style_coordinates",
     "Style": "model.style",
     "StyleSpace": "model.style_coordinates",

@@ -34,7 +34,7 @@ def split_command(
     import numpy as np
 
     from polyurn.client.columns import column_ids, distinct_values
-    from polyurn.comparison.splits import split_rows
+    from polyurn.comparison.client_splits import split_rows
     from polyurn.sources.clients import naming
     from polyurn.storage.table_files import check_table_writable, read_table, write_table
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import ks_2samp, rankdata
 
+from polyurn.comparison.client_splits import ClientSplit
 from polyurn.comparison.comparison_results import Comparison, Floors, Likeness
 from polyurn.comparison.distances import (
     directions,
@@ -31,7 +32,6 @@ from polyurn.comparison.distances import (
     wasserstein_ratio,
 )
 from polyurn.comparison.estimates import Estimate, normal_estimate
-from polyurn.comparison.splits import ClientSplit
 from polyurn.comparison.summaries import Dispersion, dispersion, heterogeneity
 from polyurn.counts import Counts, check_counts
 from polyurn.errors import CountsError, MissingDependencyError, ParameterError

@@ -81,7 +81,7 @@ class MDM(EqualArrays):
     >>> splits = Splits(Tree([[1, 4], [2, 3]]), [[[1.0, 2.0], [30.0, 20.0]]])
     >>> together = MDM([1.0], None, Sizes.constant(4), splits=splits)
     >>> together.alphas.round(2).tolist(), together.logpmf([2, 2, 0]).round(4)
-    ([[0.6, 0.4, 2.0]], np.float64(-3.6839))
+    ([[0.6, 0.4, 2.0]], np.float64(-3.8062))
     """
 
     weights: NDArray[np.float64]

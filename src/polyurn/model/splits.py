@@ -30,10 +30,12 @@ from polyurn.memory import check_memory
 from polyurn.model.rising_factorials import digamma_rise, log_rising
 from polyurn.model.sizes import Sizes
 from polyurn.model.trees import Tree
+from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import EqualArrays, finite_array, floats, numbers
 from polyurn.typed.declared import IF_GIVEN, Floats
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Laws(EqualArrays):
     """What bends the laws of the splits: values of hat functions on knots.
@@ -71,6 +73,7 @@ class Laws(EqualArrays):
         return hats(self.knots, np.arange(most + 1))
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Splits(EqualArrays):
     """How each component splits the points of a client, from the root of a tree down.
@@ -116,7 +119,12 @@ class Splits(EqualArrays):
     @classmethod
     def of_alphas(cls, tree: Tree, alphas: ArrayLike) -> "Splits":
         """The splits that are exactly the Dirichlet-multinomials with these alphas, shape (K, C)."""
-        return cls(tree, tree.totals(floats(alphas, "alphas"))[:, tree.children])
+        given = finite_array(alphas, "alphas")
+        if given.ndim != 2 or given.shape[1] != tree.n_categories:
+            raise ParameterError(
+                f"expected alphas of shape (n_components, {tree.n_categories}), got {given.shape}"
+            )
+        return cls(tree, tree.totals(given)[:, tree.children])
 
     @property
     def n_components(self) -> int:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polyurn.errors import ParameterError
-from polyurn.typed.arguments import checked
-from polyurn.typed.arrays import EqualArrays, floats, numbers
+from polyurn.typed.arguments import checked, got
+from polyurn.typed.arrays import EqualArrays, finite_array, floats, numbers
 from polyurn.wording import counted
 
 # A tree is not learned for more categories: its question has C (C + 1) / 2 numbers.
@@ -132,9 +132,9 @@ class Tree(EqualArrays):
                 seen[part] += 1
                 return codes[part]
             if not isinstance(part, list | tuple) or not part:
+                arrived = "an empty list" if isinstance(part, list) else got(part)
                 raise ParameterError(
-                    "expected a tree of lists of the categories' names, "
-                    f"got {'an empty list' if part == [] else repr(part)[:80]}"
+                    f"expected a tree of lists of the categories' names, got {arrived}"
                 )
             half = (len(part) + 1) // 2
             return list(part[:half]), list(part[half:])
@@ -166,11 +166,14 @@ class Tree(EqualArrays):
         """
         from scipy.cluster.hierarchy import linkage
 
-        mean = floats(first, "first moments") / n_clients
-        covariance = floats(second, "second moments") / n_clients - np.outer(mean, mean)
-        c = len(mean)
-        if c < 2 or covariance.shape != (c, c) or not np.isfinite(covariance).all():
-            raise ParameterError("expected finite moments of at least two categories")
+        mean, square = floats(first, "first moments"), floats(second, "second moments")
+        c = mean.size
+        if not n_clients > 0 or mean.ndim != 1 or c < 2 or square.shape != (c, c):
+            raise ParameterError("expected moments of a client or more, of at least two categories")
+        mean = mean / n_clients
+        covariance = square / n_clients - np.outer(mean, mean)
+        if not np.isfinite(covariance).all():
+            raise ParameterError("expected finite moments")
         deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0) + _VARIANCE_RIDGE)
         correlation = covariance / np.outer(deviation, deviation)
         joined = linkage(1.0 - correlation[np.triu_indices(c, 1)], "average")[:, :2].astype(int)
@@ -187,7 +190,9 @@ class Tree(EqualArrays):
         >>> Tree.by_share([0.1, 0.5, 0.2, 0.2]).nested(list("abcd"))
         ['b', ['c', ['d', 'a']]]
         """
-        given = floats(shares, "shares")
+        given = finite_array(shares, "shares")
+        if given.ndim != 1:
+            raise ParameterError(f"expected shares of shape (n_categories,), got {given.shape}")
         order = np.argsort(-given, kind="stable")
         below = np.concatenate([[0.0], np.cumsum(given[order])])
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.client.layout import column_text
-from polyurn.comparison.splits import split_rows
+from polyurn.comparison.client_splits import split_rows
 from polyurn.datasets.installed import digits
 from polyurn.errors import FileError, ParameterError
 from polyurn.storage.npz_files import read_arrays

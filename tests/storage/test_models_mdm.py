@@ -97,7 +97,7 @@ def test_a_file_cut_off_anywhere_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("version", "message"),
     [
-        (4, "version 4, newer than 3: upgrade polyurn"),
+        (5, "version 5, newer than 4: upgrade polyurn"),
         (2, "version 2, and this polyurn reads 3: make the file again"),
         (0, "expected a format version"),
         ("3", "expected a format version"),

@@ -31,7 +31,7 @@ def test_fit_show_sample_score_walk_from_a_table_to_a_score(run, tmp_path):
     assert "2 components, 3 categories" in shown.out
     sampled = run("sample", "mdm.json", "--clients", 7, "-o", "simulated.csv")
     assert "7 clients" in sampled.err
-    scored = run("score", "mdm.json", "simulated.csv")
+    scored = run("score", "simulated.csv", "mdm.json")
     assert scored.out.splitlines()[0].split() == ["n_clients", "7"]
     assert [shown.code, sampled.code, scored.code] == [0, 0, 0]
     assert shown.err == scored.err == sampled.out == ""
@@ -44,7 +44,7 @@ def test_json_is_all_there_is_on_stdout(run):
     assert fitted["rounds"][-1]["log_likelihood"] < 0
     sampled = run("sample", "mdm.json", "--clients", 4, "--json").json()
     assert [len(row) for row in sampled["counts"]] == [3] * 4
-    scored = run("score", "mdm.json", "clients.csv", "--json").json()
+    scored = run("score", "clients.csv", "mdm.json", "--json").json()
     assert scored["n_clients"] == 6
     assert scored["log_likelihood"] == pytest.approx(load("mdm.json").logpmf(COUNTS).mean())
 
@@ -143,7 +143,7 @@ def test_the_help_is_a_table_of_contents_in_the_order_of_the_flow(run):
     assert "--install-completion" in ran.out
 
 
-def test_there_are_at_most_238_options_and_arguments():
+def test_there_are_at_most_241_options_and_arguments():
     """How they are counted: options and arguments of every command, once for each that has it.
 
     An option with a negative or a short form (--replace, --no-replace; -o) is one. --help and --quiet,
@@ -156,4 +156,4 @@ def test_there_are_at_most_238_options_and_arguments():
             return sum(map(n_options, command.commands.values()))
         return len({parameter.name for parameter in command.params} - {"help", "quiet"})
 
-    assert n_options(typer.main.get_command(app)) <= 238
+    assert n_options(typer.main.get_command(app)) <= 241

@@ -60,7 +60,7 @@ def test_1_components_is_never_said(run, tmp_path):
         run("fit", "clients.csv", "--components", 1, "-o", "fit.json"),
         run("fit", "clients.csv", "--components", "1,2", "-o", "mdm.json"),
         run("show", "mdm.json"),
-        run("score", "mdm.json", "held-out.csv"),
+        run("score", "held-out.csv", "mdm.json"),
         run("sample", "mdm.json", "--clients", 1, "-o", "one.csv"),
         run("compare", "held-out.csv", "mdm=mdm.json", "-o", "comparison.json"),
     ]

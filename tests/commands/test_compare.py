@@ -49,7 +49,8 @@ def test_the_command_says_when_clients_were_fitted(tables, fitted):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["held-out.csv", "mdm.json"], "expected a population as NAME=FILE, got 'mdm.json'"),
+        (["mdm.json", "held-out.csv"], "mdm.json is a model where a table is expected: data first"),
+        (["held-out.csv", "mdm="], "a population as a file or as NAME=FILE, got 'mdm='"),
         (["held-out.csv", "a=mdm.json", "a=simulated.csv"], "'a' twice"),
         (["held-out.csv", "a=none.json"], "cannot read none.json"),
         (["none.csv", "a=mdm.json"], "cannot read none.csv"),
@@ -85,6 +86,12 @@ def test_true_clients_of_other_names_are_mapped_and_simulated_ones_are_not(table
     ran = tables("compare", "held-old.csv", *others, "--fitted", "fit-old.csv", "--map", mapped)
     assert ran.json()["rows"] == own["rows"]
     assert ran.json()["n_fitted"] == own["n_fitted"] == 20
+
+
+def test_a_model_needs_no_name_beside_that_of_its_file(tables):
+    quick = ("--folds", 0, "--draws", "splits=100", "--json")
+    named = tables("compare", "held-out.csv", "mdm=mdm.json", *quick).json()
+    assert tables("compare", "held-out.csv", "mdm.json", *quick).json() == named
 
 
 def test_a_map_needs_an_mdm_file_whose_names_it_maps_to(tables):

@@ -78,7 +78,7 @@ def test_no_command_sends_control_characters_of_a_file_to_the_terminal(run, tmp_
         ("sample", "mdm.json", "--clients", 3),
         ("histogram", f"{name}.csv"),
         ("show", f"{name}.json"),
-        ("score", "mdm.json", f"{name}.csv", "--count", name),
+        ("score", f"{name}.csv", "mdm.json", "--count", name),
         ("fit", f"{name}.csv", "--components", 1, "--rounds", 3, "-o", f"{name}.json"),
         (name,),
     ):

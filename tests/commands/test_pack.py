@@ -39,6 +39,27 @@ def test_pack_says_what_it_added_and_left_out(run, tmp_path):
     assert provenance["command"].startswith("polyurn pack long.csv")
 
 
+def test_rows_with_missing_values_are_not_packed_unasked_or_unsaid(run, tmp_path):
+    rows = [f"{i // 3:02},{i % 3},{i % 5 + 1}" for i in range(60)]
+    gaps = [
+        row for i, row in enumerate(rows) for row in ([",1,2", f"{i // 3:02},,"] * (i % 2), [row])
+    ]
+    dirty = "\n".join(line for some in gaps for line in some)
+    (tmp_path / "clean.csv").write_text(HEAD + "\n".join(rows))
+    (tmp_path / "dirty.csv").write_text(HEAD + dirty)
+    refused = run("pack", "dirty.csv", "-o", "packed")
+    assert_refused(refused, "'client', 30", "'category', 30", "'count'", "--drop-missing")
+    ran = run("pack", "dirty.csv", "-o", "packed", "--drop-missing", "--shard-clients", 1)
+    assert "left out 60 of 120 rows, with missing values" in ran.err
+    run("pack", "clean.csv", "-o", "clean", "--shard-clients", 1)
+    assert open_shards(tmp_path / "packed").digest == open_shards(tmp_path / "clean").digest
+    log = tmp_path / "packed" / "shards.jsonl"
+    log.write_text("".join(log.read_text().splitlines(keepends=True)[:9]))
+    again = run("pack", "dirty.csv", "-o", "packed", "--drop-missing", "--shard-clients", 1)
+    assert "going on after" in again.err
+    assert open_shards(tmp_path / "packed").digest == open_shards(tmp_path / "clean").digest
+
+
 def test_a_fit_of_packed_clients_is_written_as_that_of_a_table(packed, tmp_path):
     assert packed("fit", "packed", "--components", 2, "-o", "m.json", "--threads", 2).code == 0
     made = json.loads((tmp_path / "m.json").read_text())["provenance"]
@@ -63,7 +84,7 @@ def test_packed_clients_are_selected_and_scored_like_a_table(packed):
     ran = packed("fit", "packed", "--components", "1:2", "--json", "-q")
     assert ran.json()["n_held_out"] > 300
     of_table, of_folder = (
-        packed("score", "mdm.json", where, "--json").json() for where in ("true.parquet", "packed")
+        packed("score", where, "mdm.json", "--json").json() for where in ("true.parquet", "packed")
     )
     assert of_folder == pytest.approx(of_table)
 
@@ -88,7 +109,7 @@ def test_compare_draws_some_of_packed_clients_and_says_so(packed, monkeypatch):
         (["fit", "packed", "--components", 2, "--categories", 4], "the 4 declared categories"),
         (["fit", "true.parquet", "--components", 2, "--scheduler", "tcp://x:1"], "pack it with"),
         (["fit", "packed", "--components", 2, "--scheduler", "nowhere"], "where none answers"),
-        (["score", "other.json", "packed"], "the 2 declared categories"),
+        (["score", "packed", "other.json"], "the 2 declared categories"),
         (["report", "mdm.json", "true=packed", "-o", "r.html"], "packed holds packed clients"),
         (["pack", "nowhere.csv", "-o", "p"], "cannot read nowhere.csv"),
         (["pack", "true.parquet", "-o", "packed"], "holds packed clients already"),

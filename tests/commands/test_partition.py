@@ -55,12 +55,48 @@ def test_cover_takes_an_mdm_file_or_a_table(walk):
     save(EXAMPLE, "mdm.json")
     with open("two.csv", "w") as file:
         file.write("kind\n" + "0\n1\n" * 30)
-    told = walk("partition", "two.csv", "mdm.json", "--label-column", "kind", "--cover", "--json")
+    told = walk("partition", "two.csv", "mdm.json", "--category", "kind", "--cover", "--json")
     assert told.json()["n_used"] == told.json()["n_given"] == 60
     assert told.json()["cut"] == 3  # clients of 9
     assert "the last client holds 3 points fewer" in told.err
     assert walk("partition", "labels.csv", "clients.csv", "--cover", "-o", "p.json").code == 0
     assert sorted(load_partition("p.json").indices) == list(range(60))
+
+
+@pytest.mark.parametrize("which", ["both", "points", "clients"])
+def test_category_is_not_the_column_of_one_table_only(walk, tmp_path, which):
+    columns = {"points": "label", "clients": "category"}
+    columns |= dict.fromkeys(columns if which == "both" else [which], "kind")
+    rows = "\n".join(f"{label},{label}" for label in LABELS)
+    (tmp_path / "points.csv").write_text(f"{columns['points']},other\n{rows}\n")
+    (tmp_path / "who.csv").write_text(f"client,{columns['clients']},count\na,0,3\nb,2,1\n")
+    told = walk("partition", "points.csv", "who.csv", "--category", "kind", "--json")
+    assert told.json()["given"] == [3, 0, 1]
+
+
+def test_points_without_the_category_asked_for_are_not_read_by_another(walk, tmp_path):
+    save(EXAMPLE, "mdm.json")
+    (tmp_path / "two.csv").write_text("label\n" + "0\n1\n" * 30)
+    refused = walk("partition", "two.csv", "mdm.json", "--clients", 3, "--category", "kind")
+    assert_refused(refused, "two.csv: expected a column 'kind', got label")
+
+
+def test_rows_with_missing_labels_are_not_left_out_unasked_or_unsaid(walk, tmp_path):
+    (tmp_path / "gaps.csv").write_text("label,x\n0,1\n,2\n1,3\n")
+    (tmp_path / "who.csv").write_text(HEAD + "a,0,1\nb,1,1\nc,,1\n")
+    asked = ("partition", "gaps.csv", "who.csv")
+    assert_refused(walk(*asked), "1 value is missing")
+    ran = walk(*asked, "--drop-missing")
+    assert ran.json() == {"a": [0], "b": [2]}
+    assert ran.err.count("left out 1 of 3 rows, with missing values") == 2
+
+
+def test_a_model_in_the_place_of_the_points_is_not_read_as_a_table(walk):
+    save(EXAMPLE, "mdm.json")
+    swapped = walk("partition", "mdm.json", "labels.csv", "--cover")
+    assert_refused(
+        swapped, "mdm.json is a model where a table is expected: data first, then models"
+    )
 
 
 def test_resample_puts_other_clients_of_the_table_in_the_place_of_the_late(walk, tmp_path):
@@ -148,7 +184,7 @@ def test_names_that_do_not_match_are_refused_with_the_way_on(other_names, option
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--label-column", "kind"], ["expected a column 'kind', got label"]),
+        (["--category", "kind"], ["expected a column 'kind', got client, category, count"]),
         (["--categories", 2], ["not in the declared categories", "line 4"]),
         (["--categories", 4, "--shortfall", "wish"], None),
         (["--cover", "--shortfall", "refuse"], ["--shortfall has no effect with --cover"]),
@@ -177,7 +213,7 @@ def test_a_category_that_is_short_or_absent_is_named(walk, tmp_path):
 def test_names_of_categories_and_options_are_in_the_messages(walk, tmp_path):
     (tmp_path / "named.csv").write_text("kind\nowl\ncat\ncat\n")
     (tmp_path / "who.csv").write_text(HEAD + "a,cat,3\nb,dog,1\n")
-    arguments = ("partition", "named.csv", "who.csv", "--label-column", "kind")
+    arguments = ("partition", "named.csv", "who.csv", "--category", "kind")
     assert_refused(walk(*arguments), "do not have: dog;", "--shortfall resample")
     refusing = walk(*arguments, "--shortfall", "refuse")
     assert_refused(refusing, "short of 2 points: 1 of category cat, 1 of category dog")
@@ -220,7 +256,6 @@ def test_resample_draws_from_an_mdm_file(walk, tmp_path):
         ["--categories", 7],
         ["--drop-empty"],
         ["--client", "x"],
-        ["--category", "x"],
         ["--count", "x"],
     ],
     ids=str,
@@ -273,7 +308,7 @@ def test_an_mdm_of_crossed_columns_finds_them_again_in_other_tables(run, tmp_pat
         record = json.load(file)
     assert record["categories"] == ["EWR × ATL", "EWR × BOS", "JFK × ATL"]
     assert record["provenance"]["data"]["category"] == "origin,dest"
-    assert run("score", "mdm.json", "flights.csv", "--json").json()["n_clients"] == 12
+    assert run("score", "flights.csv", "mdm.json", "--json").json()["n_clients"] == 12
     few = ("--draws", "splits=100", "--folds", 0, "--json")
     compared = run("compare", "flights.csv", "mdm=mdm.json", *few)
     assert compared.json()["n_clients"] == 12
@@ -289,7 +324,7 @@ def test_proxy_data_are_partitioned_by_crossed_columns(run, tmp_path):
         "histogram", "flights.csv", "--client", "plane", "--category", "origin,dest", "-o", "c.csv"
     )
     assert counted.code == 0
-    columns = ("--label-column", "origin,dest")
+    columns = ("--category", "origin,dest")
     told = run("partition", "proxy.csv", "c.csv", *columns, "-o", "p.json", "--json").json()
     assert told["exact"]
     assert told["available"] == [4, 4, 4]
@@ -366,9 +401,8 @@ def test_partition_takes_the_archive_that_a_style_was_made_of(styled):
     parts = load_partition("p.parquet")
     assert style_rest(features, parts) > 4
     assert (parts.histograms(labels, 2) == 8).all()
-    for option, name in (("--features", "a"), ("--label-column", "label")):
-        refused = run("partition", "proxy.npz", *asked, option, name)
-        assert_refused(refused, f"{option} has no effect with")
+    refused = run("partition", "proxy.npz", *asked, "--features", "a")
+    assert_refused(refused, "--features has no effect with")
 
 
 def test_partition_says_when_directions_were_left_out(styled):

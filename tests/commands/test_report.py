@@ -58,8 +58,7 @@ def test_what_cannot_be_reported_on_is_refused_and_nothing_is_written(run, tmp_p
     (tmp_path / "other.json").write_text(json.dumps({"format": "polyurn.wish", "version": 1}))
     refused = {
         ("mdm.json", "mdm.json"): "expected one mdm file",
-        ("other.json",): "name a table of clients as NAME=other.json",
-        ("clients.csv",): "name a table of clients as NAME=clients.csv",
+        ("other.json",): "other.json is not a table of clients, or an MDM",
         ("missing.json",): "cannot read missing.json",
         ("mdm.json", "a=clients.csv", "a=clients.csv"): "got 'a' twice",
     }
@@ -203,6 +202,12 @@ def test_what_does_not_go_with_a_style_is_refused(run, tmp_path, styles):
     few = ("--proxy", "proxy.csv", "--label", "digit", "--features", "p0,p1")
     assert_refused(run("report", "style.json", *few), "expected points of 36 features")
     assert not (tmp_path / "report.html").exists()
+
+
+def test_a_table_without_a_name_is_not_refused_as_it_is_the_true_clients(run, tmp_path):
+    run(*fit("-o", "mdm.json"))
+    assert run("report", "clients.csv", "mdm.json").code == 0
+    assert "true: 6 of 6 drawn" in written(tmp_path)
 
 
 def test_a_page_does_not_show_fitted_clients_where_others_were_held_out(run, tmp_path):

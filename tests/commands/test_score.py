@@ -7,7 +7,7 @@ from polyurn.storage.models import save
 def test_what_a_single_client_leaves_open_is_null_in_json(run, tmp_path):
     save(EXAMPLE, "mdm.json")
     (tmp_path / "one.csv").write_text(HEAD + "a,0,9\n")
-    scored = run("score", "mdm.json", "one.csv", "--json").json()
+    scored = run("score", "one.csv", "mdm.json", "--json").json()
     assert scored["log_likelihood"] < 0
     assert scored["log_likelihood_standard_error"] is None
 
@@ -15,7 +15,7 @@ def test_what_a_single_client_leaves_open_is_null_in_json(run, tmp_path):
 def test_the_score_of_an_impossible_client_is_null_in_json(run, tmp_path):
     save(EXAMPLE, "mdm.json")
     (tmp_path / "held-out.csv").write_text(HEAD + "a,0,3\nb,1,9\n")  # every client holds 9
-    scored = run("score", "mdm.json", "held-out.csv", "--json").json()
+    scored = run("score", "held-out.csv", "mdm.json", "--json").json()
     assert scored["n_clients"] == 2
     assert scored["log_likelihood"] is None
 
@@ -23,7 +23,7 @@ def test_the_score_of_an_impossible_client_is_null_in_json(run, tmp_path):
 def test_a_client_larger_than_the_mdm_knows_is_one_line(run, tmp_path):
     save(EXAMPLE, "mdm.json", categories=["0", "1"])
     (tmp_path / "large.csv").write_text(HEAD + "a,0,10\n")
-    assert_refused(run("score", "mdm.json", "large.csv"), "holds 10 points", "max_size is 9")
+    assert_refused(run("score", "large.csv", "mdm.json"), "holds 10 points", "max_size is 9")
 
 
 def test_clients_of_other_names_score_as_those_of_the_mdms_own(run, tmp_path):
@@ -31,15 +31,27 @@ def test_clients_of_other_names_score_as_those_of_the_mdms_own(run, tmp_path):
     (tmp_path / "own.csv").write_text(HEAD + "a,bird,5\na,cat,4\nb,cat,9\n")
     (tmp_path / "other.csv").write_text(HEAD + "a,owl,2\na,duck,3\na,tom,4\nb,tom,9\n")
     (tmp_path / "ranks.csv").write_text(HEAD + "a,1,5\na,2,4\nb,2,9\n")
-    own = run("score", "mdm.json", "own.csv", "--json").json()
+    own = run("score", "own.csv", "mdm.json", "--json").json()
     mapped = ("--map", "owl=bird,duck=bird,tom=cat", "--json")
-    assert run("score", "mdm.json", "other.csv", *mapped).json() == own
-    assert run("score", "mdm.json", "ranks.csv", "--map", "by-position", "--json").json() == own
-    assert_refused(run("score", "mdm.json", "ranks.csv"), "the categories are bird, cat", "--map")
+    assert run("score", "other.csv", "mdm.json", *mapped).json() == own
+    assert run("score", "ranks.csv", "mdm.json", "--map", "by-position", "--json").json() == own
+    assert_refused(run("score", "ranks.csv", "mdm.json"), "the categories are bird, cat", "--map")
+
+
+def test_swapped_arguments_are_not_one_more_riddle(run):
+    save(EXAMPLE, "mdm.json")
+    swapped = run("score", "mdm.json", "clients.csv")
+    assert_refused(
+        swapped, "mdm.json is a model where a table is expected: data first, then models"
+    )
+    twice = run("score", "clients.csv", "clients.csv")
+    assert_refused(
+        twice, "clients.csv is a table where a model is expected: data first, then models"
+    )
 
 
 def test_a_wide_table_with_a_map_is_refused(run, tmp_path):
     save(EXAMPLE, "mdm.json", categories=["bird", "cat"])
     (tmp_path / "wide.csv").write_text("client,bird,cat\na,5,4\nb,0,9\n")
-    assert run("score", "mdm.json", "wide.csv").code == 0
-    assert_refused(run("score", "mdm.json", "wide.csv", "--map", "owl=cat"), "rename them")
+    assert run("score", "wide.csv", "mdm.json").code == 0
+    assert_refused(run("score", "wide.csv", "mdm.json", "--map", "owl=cat"), "rename them")

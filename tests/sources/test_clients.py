@@ -161,11 +161,11 @@ def test_the_model_file_remembers_the_columns(run, tmp_path):
     assert run("fit", "t.csv", "--components", 1, *named, "-o", "mdm.json").code == 0
     data = json.loads((tmp_path / "mdm.json").read_text())["provenance"]["data"]
     assert (data["client"], data["category"], data["count"]) == ("user", "app", "opens")
-    assert run("score", "mdm.json", "t.csv", "--json").json()["n_clients"] == 2 * len(COUNTS)
+    assert run("score", "t.csv", "mdm.json", "--json").json()["n_clients"] == 2 * len(COUNTS)
     assert run("compare", "t.csv", "mdm=mdm.json", "--folds", 0, "--draws", "splits=100").code == 0
     assert run("report", "mdm.json", "true=t.csv").code == 0
     assert run("sample", "mdm.json", "--clients", 6, "-o", "s.csv").code == 0
-    assert run("score", "mdm.json", "s.csv").code == 0  # a table of ours, with names of ours
+    assert run("score", "s.csv", "mdm.json").code == 0  # a table of ours, with names of ours
 
 
 def test_a_model_without_a_record_of_its_data_is_read_by_the_usual_names(run, tmp_path):
@@ -174,7 +174,7 @@ def test_a_model_without_a_record_of_its_data_is_read_by_the_usual_names(run, tm
         tmp_path / "mdm.json",
         provenance={"data": "x"},
     )
-    assert run("score", "mdm.json", "clients.csv").code == 0
+    assert run("score", "clients.csv", "mdm.json").code == 0
 
 
 # ------------------------------------------------- rows without a value, other names, swapped columns
@@ -208,8 +208,8 @@ def test_missing_values_are_refused_unless_they_are_to_be_left_out(run, tmp_path
     (tmp_path / "t.csv").write_text(DIRTY)
     model = ["m.json"] if command == "score" else []
     more = ["--components", 1, "--rounds", 3] if command == "fit" else []
-    assert_refused(run(command, *model, "t.csv", *more), "'client', 1", "'category'", "line 3")
-    assert run(command, *model, "t.csv", *more, "--drop-missing").code == 0
+    assert_refused(run(command, "t.csv", *model, *more), "'client', 1", "'category'", "line 3")
+    assert run(command, "t.csv", *model, *more, "--drop-missing").code == 0
 
 
 def test_more_categories_than_clients_are_remarked(run, tmp_path):

@@ -7,8 +7,8 @@ from polyurn.storage.packing import pieces
 
 
 def block(clients, file, first_row=0):
-    n = len(clients)
-    return RowBlock(np.array(clients), np.zeros(n, np.int32), np.ones(n, np.int64), file, first_row)
+    n, rows = len(clients), range(first_row, first_row + len(clients))
+    return RowBlock(np.array(clients), np.zeros(n, np.int32), np.ones(n, np.int64), file, rows)
 
 
 def places(blocks, n_clients):

@@ -19,6 +19,7 @@ from polyurn.commands.options import (
     Draws,
     TableOptions,
     name_map,
+    named_file,
     named_values,
 )
 from polyurn.errors import ParameterError, StyleWarning
@@ -47,7 +48,9 @@ def compare_command(
     ),
     columns: TableOptions,
     populations: list[str] | None = argument(
-        "NAME=FILE...", "MDM files (.json) and tables of simulated clients.", None
+        "FILE|NAME=FILE...",
+        "MDM files (.json) and tables of simulated clients; without a name, by that of the file.",
+        None,
     ),
     output: Path | None = JSON_OUTPUT,
     fitted: Path | None = option(
@@ -83,7 +86,7 @@ def compare_command(
 
     With the folder of a sweep: how well training on each population predicts that on the true clients.
 
-    Examples: `polyurn compare held-out.csv mdm=mdm.json iid=iid.parquet -o comparison.json`,
+    Examples: `polyurn compare held-out.csv mdm.json iid=iid.parquet -o comparison.json`,
     `polyurn compare runs/`
     """
     from polyurn.storage.shards import is_shard_folder
@@ -96,8 +99,10 @@ def compare_command(
         compare_runs(held_out, true=true, metric=metric, last=last, target=target, as_json=as_json)
         return
     refuse_options(context, _OF_SWEEPS, f"with the table {held_out}")
+    from polyurn.commands.views import check_order
     from polyurn.comparison.likeness import compare
 
+    check_order(held_out)
     _check_style(style, proxy, held_out, packed=packed)
     drawn = named_values(draws, Draws, "--draws")
     inputs = _read(context, held_out, columns, _paths(populations or [], held_out))
@@ -161,12 +166,12 @@ def _read(
     context: typer.Context, held_out: Path, columns: TableOptions, paths: dict[str, Path]
 ) -> _Inputs:
     """Read the MDM files first: their categories and columns are used to read the tables."""
-    from polyurn.commands.views import read_model
+    from polyurn.commands.views import is_model, read_model
     from polyurn.sources.clients import Reading, read_all, some_of, true_clients
     from polyurn.sources.points import style_columns
 
     asked = context.params
-    saved = {name: read_model(path) for name, path in paths.items() if path.suffix == ".json"}
+    saved = {name: read_model(path) for name, path in paths.items() if is_model(path)}
     if saved:
         refuse_options(context, ["categories"], "with an MDM file, which has its own categories")
     else:
@@ -222,12 +227,12 @@ def _declared(saved: "Mapping[str, Saved[MDM]]") -> "Declared":
 
 def _paths(populations: list[str], held_out: Path) -> dict[str, Path]:
     if not populations:
-        raise ParameterError(f"expected populations as NAME=FILE to compare with {held_out}")
+        raise ParameterError(
+            f"expected populations to compare with {held_out}: MDM files, or tables as NAME=FILE"
+        )
     paths: dict[str, Path] = {}
     for text in populations:
-        name, equals, path = text.partition("=")
-        if not (name and equals and path):
-            raise ParameterError(f"expected a population as NAME=FILE, got {text!r}")
+        name, path = named_file(text)
         if name in paths:
             raise ParameterError(f"expected a name for each population, got {name!r} twice")
         paths[name] = Path(path)

@@ -14,7 +14,6 @@ from polyurn.commands.declare import Unless, also, option, provenance_of, refuse
 from polyurn.commands.options import (
     AS_JSON,
     CHECKPOINT,
-    DROP_MISSING,
     OUTPUT,
     SEED,
     TABLE,
@@ -58,7 +57,6 @@ def fit_command(
         "1:6", "Number of components, K; or several to choose from: 1:6, 2,4,8, auto."
     ),
     output: Path | None = OUTPUT,
-    drop_missing: bool = DROP_MISSING,
     max_size: int | None = option(None, "Declared largest number of points of a client."),
     cohort: str | None = option(
         None,
@@ -110,7 +108,7 @@ def fit_command(
     prior = named_values(priors, Priors, "--priors")
     scored, budget = selects(numbers, search.held_out), privacy.budget()
     _check_options(context, columns, several=selects(numbers), scored=scored, private=bool(budget))
-    read = read_all(table, columns.reading(drop_missing=drop_missing), columns.declared())
+    read = read_all(table, columns.reading(), columns.declared())
     clients = read.aggregator(seed=seed, sampling=sampling, threads=threads, scheduler=scheduler)
     asked = _recorded(privacy.asked(clients), context, scored, read)
     if numbers != "auto" and not scored:

@@ -14,7 +14,6 @@ from polyurn.commands.options import (
     BINS,
     CAP,
     CATEGORIES,
-    DROP_MISSING,
     SEED,
     TABLE_OUTPUT,
     ColumnOptions,
@@ -36,7 +35,6 @@ def histogram_command(
     output: Path | None = TABLE_OUTPUT,
     categories: str | None = CATEGORIES,
     cap: int | None = CAP,
-    drop_missing: bool = DROP_MISSING,
     seed: int = also(SEED, Needs("cap")),
     as_json: bool = AS_JSON,
 ) -> None:
@@ -55,7 +53,7 @@ def histogram_command(
     from polyurn.storage.table_files import csv_text, read_table, write_histograms
 
     table = read_table(records, on_remark=say)
-    reading, cut = columns.reading(drop_missing=drop_missing), declared_bins(bins)
+    reading, cut = columns.reading(), declared_bins(bins)
     if isinstance(cut, int):
         with naming(records):
             feature = table_layout(table, reading.asked).category or "category"

@@ -4,6 +4,7 @@ Methods of a group turn its options into values of the library. Nothing is fitte
 """
 
 import csv
+import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -115,13 +116,15 @@ class ColumnOptions:
         "between, are crossed.",
     )
     count: str | None = COUNT
+    drop_missing: bool = DROP_MISSING
 
     def reading(self, **more: Any) -> "Reading":
         """How to read tables."""
         from polyurn.client.layout import Columns
         from polyurn.sources.clients import Reading
 
-        return Reading(say, Columns(self.client, self.category, self.count), **more)
+        asked = Columns(self.client, self.category, self.count)
+        return Reading(say, asked, drop_missing=self.drop_missing, **more)
 
 
 @dataclass(frozen=True)
@@ -129,12 +132,10 @@ class JudgedOptions(ColumnOptions):
     """How to read a table whose categories are declared elsewhere."""
 
     drop_empty: bool = DROP_EMPTY
-    drop_missing: bool = DROP_MISSING
     renamed: str | None = MAP
 
     def reading(self, **more: Any) -> "Reading":
-        more |= {"drop_empty": self.drop_empty, "drop_missing": self.drop_missing}
-        return super().reading(match=name_map(self.renamed), **more)
+        return super().reading(match=name_map(self.renamed), drop_empty=self.drop_empty, **more)
 
 
 @dataclass(frozen=True)
@@ -331,6 +332,22 @@ def declared_categories(text: str | None) -> int | tuple[str, ...] | None:
     if text is None:
         return None
     return int(text) if text.isdecimal() else tuple(name.strip() for name in text.split(","))
+
+
+def named_file(text: str) -> tuple[str, str]:
+    """A name and its file: of NAME=FILE, or of a file, whose own name it is without the suffix.
+
+    Examples
+    --------
+    >>> named_file("iid=drawn.csv"), named_file("fits/mdm.json")
+    (('iid', 'drawn.csv'), ('mdm', 'fits/mdm.json'))
+    """
+    name, equals, path = text.partition("=")
+    if os.path.exists(text) or not equals:
+        name, path = Path(text).stem, text
+    if not (name and path):
+        raise ParameterError(f"expected a population as a file or as NAME=FILE, got {text!r}")
+    return name, path
 
 
 def name_map(text: str | None) -> "Match | None":

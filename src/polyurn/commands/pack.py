@@ -64,6 +64,7 @@ def pack_command(
             count=columns.count,
             cap=cap,
             drop_empty=columns.drop_empty,
+            drop_missing=columns.drop_missing,
             clients_per_shard=shard_clients,
             memory=memory * 2**20,
             n_threads=threads,

@@ -22,7 +22,7 @@ _ONCE = ", which gives each point once"
 def partition_command(
     *,
     context: typer.Context,
-    labels: Path = argument("LABELS", "CSV, Parquet or .npz: the proxy data, one row per point."),
+    labels: Path = argument("PROXY", "CSV, Parquet or .npz: the proxy data, one row per point."),
     clients: Path = argument(
         "CLIENTS",
         "CSV or Parquet: (client, category, count), or one row per point; or an MDM file, with "
@@ -34,11 +34,6 @@ def partition_command(
         None, "How many clients of an MDM file to draw.", "--clients", Unless("covers")
     ),
     covers: bool = option(False, "Draw clients until every point is used, once.", "--cover"),
-    label_column: str | None = option(
-        None,
-        "Column of LABELS with the category; several, with commas between, are crossed. "
-        "Without it, that of the MDM file's own table if LABELS has it, else 'label'.",
-    ),
     renamed: str | None = MAP,
     replace: bool = option(
         True,
@@ -59,7 +54,7 @@ def partition_command(
     ),
     features: str | None = option(
         None,
-        "Columns of LABELS in which the style is measured, comma-separated, or one with "
+        "Columns of PROXY in which the style is measured, comma-separated, or one with "
         "lists; those that the style file names by default.",
         Needs("style"),
     ),
@@ -68,12 +63,17 @@ def partition_command(
 ) -> None:
     """Give each client proxy points that have its histogram: (client, index), or {client: [indices]}.
 
-    Examples: `polyurn partition labels.parquet clients.parquet -o partition.parquet`,
-    `polyurn partition labels.csv mdm.json --clients 500 -o partition.json`
+    `--category` is the category's column in both tables, or in the one that has it. Points of a table
+    without it have theirs in the column that the MDM file names, or in 'label'.
+
+    Examples: `polyurn partition proxy.csv mdm.json --clients 500 -o partition.json`,
+    `polyurn partition proxy.parquet clients.parquet -o partition.parquet`
     """
+    from polyurn.commands.views import check_order
     from polyurn.sources.points import styled_features
     from polyurn.storage.partitions import partition_json, save_partition
 
+    check_order(labels)
     _check_clients(context, clients, n_clients, covers, population)
     held = _read(context, columns, labels, clients)
     given: dict[str, Any] = {"rng": seed}
@@ -105,8 +105,10 @@ def _check_clients(
     population: Path | None,
 ) -> None:
     """Refuse options that have no effect with these clients."""
-    if clients.suffix == ".json":
-        of_tables = ["client", "category", "count", "categories", "drop_empty"]
+    from polyurn.commands.views import is_model
+
+    if is_model(clients):
+        of_tables = ["client", "count", "categories", "drop_empty"]
         refuse_options(context, of_tables, f"with the MDM file {clients}")
         if n_clients is None and not covers:
             raise ParameterError(
@@ -124,7 +126,7 @@ def _read(
     context: typer.Context, columns: TableOptions, labels: Path, clients: Path
 ) -> "ProxyClients":
     """The proxy points, and who is to hold them: clients of a table, or drawn from an MDM file."""
-    from polyurn.commands.views import read_model
+    from polyurn.commands.views import is_model, read_model
     from polyurn.model.style import Style
     from polyurn.sources.points import PointFile
     from polyurn.sources.proxy_clients import read_proxy, say_memory
@@ -132,7 +134,7 @@ def _read(
 
     asked = context.params
     style, population, n_clients = asked["style"], asked["population"], asked["n_clients"]
-    drawn_from = read_model(clients) if clients.suffix == ".json" else None
+    drawn_from = read_model(clients) if is_model(clients) else None
     n_features = 0 if style is None else load_saved(style, Style).model.space.n_features
     n_asked = None
     if drawn_from is not None and n_clients is not None:
@@ -140,7 +142,6 @@ def _read(
     say_memory(labels, clients, columns.count, say, n_features=n_features, n_asked=n_asked)
     held = read_proxy(
         PointFile.read(labels, say),
-        asked["label_column"],
         drawn_from or clients,
         columns.reading(match=name_map(asked["renamed"])),
         columns.declared(),

@@ -12,7 +12,7 @@ import typer
 
 from polyurn.commands.console import print_json, say, warn
 from polyurn.commands.declare import Needs, argument, option, provenance_of, refuse_options
-from polyurn.commands.options import AS_JSON, SEED, TableOptions, listed_names
+from polyurn.commands.options import AS_JSON, SEED, TableOptions, listed_names, named_file
 from polyurn.errors import FileError, ParameterError
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ def report_command(
     context: typer.Context,
     things: list[str] = argument(
         "FILE|NAME=TABLE...",
-        "MDM, style and comparison files, folders of sweeps, and tables of clients with a name.",
+        "Tables of clients, with a name unless they are the true ones; MDM, style and comparison files, "
+        "folders of sweeps.",
     ),
     columns: TableOptions,
     output: Path = option(Path("report.html"), "HTML file to write.", "--output", "-o"),
@@ -56,18 +57,18 @@ def report_command(
 ) -> None:
     """Write one self-contained page about a model, a style, a comparison, a sweep, or all of them.
 
-    Each file says what it is. With true clients (`true=held-out.csv`) populations are
+    Each file says what it is. With true clients (`held-out.csv`) populations are
     shown side by side; clients of the model and IID ones are drawn unless they are given. A style is
     shown by proxy points along its directions, as pictures if they are pictures.
 
-    Example: `polyurn report mdm.json comparison.json runs/ true=held-out.csv -o report.html`
+    Example: `polyurn report held-out.csv mdm.json comparison.json runs/ -o report.html`
     """
     from polyurn.report.page import report_on
     from polyurn.sources.points import read_pictures
     from polyurn.storage.files import check_writable, write_whole
 
     check_writable(output)
-    given = _read(things)
+    given = _read(things, true)
     _check_options(context, given, proxy)
     points = labels = None
     if proxy is not None:
@@ -113,7 +114,7 @@ class _Given:
     notes: list[tuple[str, str]] = field(default_factory=list)
 
 
-def _read(things: list[str]) -> _Given:
+def _read(things: list[str], true: str) -> _Given:
     """Read all files but the tables, which may need the categories of the others."""
     from polyurn.commands.views import read_model
     from polyurn.model.style import Style
@@ -132,7 +133,8 @@ def _read(things: list[str]) -> _Given:
             case "runs":
                 given.runs += read_runs(thing)
             case "clients":
-                name, _, path = thing.partition("=")
+                name, path = named_file(thing)
+                name = true if path == thing else name
                 if name in given.tables:
                     raise ParameterError(f"expected a name for each population, got {name!r} twice")
                 given.tables[name] = Path(path)
@@ -203,16 +205,15 @@ def _comparison(path: str, *, alone: bool) -> "SavedComparison | None":
 def _kind(thing: str) -> str:
     """What an argument stands for."""
     from polyurn.storage.documents import format_of
+    from polyurn.storage.table_files import is_table
 
     path = Path(thing)
     # For a name that is too long, os.path says that there is no file; pathlib raises.
     if os.path.isdir(path):
         return "runs"
-    if not os.path.exists(path) and "=" in thing:
+    if is_table(path) or (not os.path.exists(path) and "=" in thing):
         return "clients"
     found = format_of(path)
     if found in ("polyurn.mdm", "polyurn.comparison", "polyurn.style"):
         return found.removeprefix("polyurn.")
-    raise FileError(
-        f"{path} is not an MDM, style or comparison file; name a table of clients as NAME={path}"
-    )
+    raise FileError(f"{path} is not a table of clients, or an MDM, style or comparison file")

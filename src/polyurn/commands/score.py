@@ -18,18 +18,19 @@ if TYPE_CHECKING:
 
 def score_command(
     *,
-    mdm: Path = argument("MDM", "File that `fit` wrote."),
     table: Path = TABLE,
+    mdm: Path = argument("MDM", "File that `fit` wrote."),
     columns: JudgedOptions,
     as_json: bool = AS_JSON,
 ) -> None:
     """Mean log-likelihood of a table's clients under an MDM.
 
-    Example: `polyurn score mdm.json held-out.csv`
+    Example: `polyurn score held-out.csv mdm.json`
     """
-    from polyurn.commands.views import read_model
+    from polyurn.commands.views import check_order, read_model
     from polyurn.sources.clients import read_all
 
+    check_order(table, [mdm])
     saved = read_model(mdm)
     read = read_all(table, columns.reading().like(saved), saved.declared)
     joint, given_size = _Mean(), _Mean()

@@ -12,7 +12,6 @@ from polyurn.commands.options import AS_JSON
 from polyurn.errors import FileError, PolyurnError
 from polyurn.wording import counted
 
-_TABLES = {".csv", ".tsv", ".gz", ".parquet"}
 _OTHERS = {
     "polyurn.comparison": "a comparison: `polyurn report` shows it",
     "polyurn.style-space": "a style space, which a style is measured in",
@@ -78,9 +77,10 @@ def _show(
 def _refuse_others(path: Path, kind: str | None) -> None:
     """Refuse a file of another kind, and say what it is."""
     from polyurn.storage.partitions import load_partition
+    from polyurn.storage.table_files import is_table
 
     what = _OTHERS.get(kind or "")
-    if kind is None and path.suffix in _TABLES and path.is_file():
+    if kind is None and is_table(path) and path.is_file():
         what = "not an MDM file but a table"
     if kind is None and path.suffix == ".json":
         with suppress(PolyurnError):

@@ -11,6 +11,7 @@ import numpy as np
 from rich.table import Table
 
 from polyurn.commands.console import print_json, say, show, warn
+from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.storage.models import Saved, load_saved
 from polyurn.typed.json_form import to_json
@@ -38,6 +39,25 @@ def table_of(
 
 
 # ------------------------------------------------------------------------------------- mixtures
+
+
+def is_model(path: Path) -> bool:
+    """Whether an argument is the file of a model and not a table, by its name."""
+    return path.suffix == ".json"
+
+
+def check_order(data: Path, models: Iterable[Path] = ()) -> None:
+    """Refuse a model in the place of a table, and tables in the place of models."""
+    from polyurn.storage.table_files import is_table
+
+    for path in filter(is_model, [data]):
+        raise ParameterError(
+            f"{path} is a model where a table is expected: data first, then models"
+        )
+    for path in filter(is_table, models):
+        raise ParameterError(
+            f"{path} is a table where a model is expected: data first, then models"
+        )
 
 
 def read_model(path: Path) -> Saved[MDM]:

@@ -64,7 +64,7 @@ def _heterogeneity(material: Material) -> tuple[str, Number]:
         measured = heterogeneity(drawn, n_bootstrap=100, rng=_SEED)
         whose = "clients that the model draws"
     else:
-        hint = "Not measured: add a model or clients (polyurn report mdm.json ...)."
+        hint = "Not measured: add a model or clients (polyurn report clients.csv mdm.json)."
         return "", Number(label, "–", hint, known=False)
     alpha, away = measured.alpha.value, measured.total_variation.value
     means = (
@@ -92,7 +92,7 @@ def _how_different(alpha: float) -> str:
 def _closeness(material: Material) -> tuple[str, Number]:
     label = "How close simulated clients are"
     if material.comparison is None:
-        hint = "Not measured: polyurn compare held-out.csv mdm=mdm.json -o comparison.json"
+        hint = "Not measured: polyurn compare held-out.csv mdm.json -o comparison.json"
         return "", Number(label, "–", hint, known=False)
     row = material.comparison.simulated
     low, high = row.energy_null

@@ -68,6 +68,24 @@ class Reading:
         """The same reading, for tables that need not have the columns of the first table."""
         return replace(self, asked=NO_COLUMNS, remembered=table.columns, elsewhere=(), match=None)
 
+    def with_other_category(self) -> "Reading":
+        """The same reading, for a table in which the category's column may have another name."""
+        remembered = replace(self.remembered, category=self.asked.category)
+        return replace(self, asked=replace(self.asked, category=None), remembered=remembered)
+
+    def whole_rows(
+        self, table: Any, columns: Sequence[str]
+    ) -> tuple[Any, NDArray[np.int64] | None]:
+        """A table, in whose columns no value is missing; and which rows are left, if rows may go."""
+        arrow = as_arrow(table)
+        if not self.drop_missing:
+            check_missing(arrow, columns)
+            return arrow, None
+        whole, kept = without_missing(arrow, columns)
+        n_rows = len(arrow)
+        self.say(f"left out {n_rows - len(kept):,} of {n_rows:,} rows, with missing values")
+        return whole, kept
+
 
 @dataclass(frozen=True, eq=False)
 class ClientTable(Histograms):
@@ -254,7 +272,6 @@ def histograms_of(
     table: Any, path: Path, reading: Reading, declared: Declared | Bins = None
 ) -> ClientTable:
     """The histograms of a table that was read from `path`; by default with its own categories."""
-    kept: NDArray[np.int64] | None = None
     with naming(path):
         layout = table_layout(
             table, reading.asked, remembered=reading.remembered, declared=declared,
@@ -262,16 +279,13 @@ def histograms_of(
         )  # fmt: skip
         for remark in layout.remarks:
             reading.say(remark)
-        if reading.drop_missing:
-            n_rows, (table, kept) = len(table), without_missing(as_arrow(table), layout.read)
-            reading.say(f"left out {n_rows - len(kept):,} of {n_rows:,} rows, with missing values")
+        table, kept = reading.whole_rows(table, layout.read)
     with naming(path, kept):
-        check_missing(as_arrow(table), layout.read)
         shown = declared
         if shown is None:
             reading.say(_shown(shown := shown_categories(table, layout)))
         if reading.match:
-            table = with_names(as_arrow(table), layout.category, shown, reading.match, reading.say)
+            table = with_names(table, layout.category, shown, reading.match, reading.say)
         found = layout_histograms(table, layout, shown)
         n_clients, n_categories = found.shape
         if declared is None and n_categories > n_clients:

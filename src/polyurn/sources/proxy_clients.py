@@ -3,7 +3,6 @@
 Clients are those of a table, or drawn from an MDM file. `partitioning/assign.py` gives them points.
 """
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -69,7 +68,6 @@ class ProxyClients:
 
 def read_proxy(
     file: PointFile,
-    label_column: str | None,
     clients: Path | Saved[MDM],
     reading: Reading,
     declared: Declared,
@@ -77,27 +75,33 @@ def read_proxy(
 ) -> ProxyClients:
     """The labels of the proxy data, and clients of a table or of an MDM with the same categories.
 
+    The category's column is asked for in the proxy data and in the table, either of which may lack it.
     Clients drawn from `redraw_from` may replace clients of a table that cannot be served.
     """
-    file.refuse_names({"--label-column": label_column})
+    if isinstance(clients, Saved):
+        file.refuse_names({"--category": reading.asked.category})
     model = clients if isinstance(clients, Saved) else redraw_from
     if model is not None:
         declared = model.declared
     with naming(file.path):
-        column = _label_column(
-            file.columns, label_column, reading if model is None else reading.like(model)
+        column, is_asked = _category_column(
+            file, reading if model is None else reading.like(model), clients
         )
+        points, kept = reading.whole_rows(
+            file.table, (column,) if isinstance(column, str) else column
+        )
+    of_clients = reading.with_other_category() if is_asked else reading
     if declared is None:
         assert isinstance(clients, Path)
-        declared = _categories_of_both(file, column, clients, reading)
-    with naming(file.path):
-        points = file.table
+        declared = _categories_of_both(replace(file, table=points), column, clients, of_clients)
+    with naming(file.path, kept):
         if reading.match:
             points = with_names(points, column, declared, reading.match, reading.say)
         codes, positions = _held(points, declared, column, reading.say)
+    positions = positions if kept is None else kept[positions]
     if isinstance(clients, Saved):
         return ProxyClients(file, codes, positions, category_names(declared), clients.model)
-    read = read_clients(clients, replace(reading, match=None), declared)
+    read = read_clients(clients, replace(of_clients, match=None), declared)
     population = Oracle(read.counts) if redraw_from is None else redraw_from.model
     return ProxyClients(
         file, codes, positions, read.categories, population, read.counts, read.clients
@@ -110,7 +114,9 @@ def _categories_of_both(
     """The categories of the proxy data and the clients together, with a message."""
     with naming(clients):
         table = read_table(clients)
-        of_clients = shown_categories(table, table_layout(table, reading.asked))
+        layout = table_layout(table, reading.asked, remembered=reading.remembered)
+        table, _ = replace(reading, say=lambda _: None).whole_rows(table, layout.read)
+        of_clients = shown_categories(table, layout)
     if reading.match:  # points get the clients' names
         return of_clients
     of_points = file.shown_labels(column)
@@ -124,20 +130,29 @@ def _categories_of_both(
     return found
 
 
-def _label_column(
-    names: Sequence[str], asked: str | None, reading: Reading
-) -> str | tuple[str, ...]:
+def _category_column(
+    file: PointFile, reading: Reading, clients: Path | Saved[MDM]
+) -> tuple[str | tuple[str, ...], bool]:
     """The column of the proxy data with the category, or those that are crossed.
 
-    It is the one that the option names, or that of the MDM file's table, or "label".
+    It is the one that the option names, which a table of clients may have instead; or that of the MDM
+    file's table, or "label". With it, whether it is the one that the option names.
     """
-    option = "--label-column"
-    if asked is None and reading.remembered.category is not None:
-        with suppress(CountsError):
-            found = category_columns(names, reading.remembered.category, option=option)
+    asked, kept = reading.asked.category, reading.remembered.category
+    names = file.columns
+    if file.array is not None:
+        return "label", False
+    with suppress(CountsError):
+        if asked is not None:
+            return category_columns(names, asked), True
+    with suppress(CountsError):
+        if kept is not None and (asked is None or isinstance(clients, Path)):
+            found = category_columns(names, kept)
             reading.say(f"the category is in column {column_text(found)!r}")
-            return found
-    return category_columns(names, "label" if asked is None else asked, option=option)
+            return found, False
+    if asked is not None and (isinstance(clients, Saved) or "label" not in names):
+        return category_columns(names, asked), True  # which says what is there
+    return category_columns(names, "label"), False
 
 
 def _held(

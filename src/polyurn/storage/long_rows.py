@@ -9,13 +9,15 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from polyurn.client.columns import check_missing, without_missing
 from polyurn.client.counting import Categories
 from polyurn.client.layout import Columns, Layout
 from polyurn.client.tables import (
@@ -31,6 +33,8 @@ from polyurn.storage.table_files import arrow, row_location, table_batches
 if TYPE_CHECKING:
     import pyarrow as pa
 
+Rows: TypeAlias = "range | NDArray[np.int64]"
+
 _SUFFIXES = (".parquet", ".csv", ".tsv", ".csv.gz", ".tsv.gz")
 # The engine's own limit is a share of what a process may take: Python and Arrow need some too.
 _SHARE_OF_ENGINE = 0.7
@@ -41,14 +45,24 @@ _INTERRUPTED = "Query interrupted"
 class RowBlock:
     """Some rows of one file: clients (int64, or Arrow texts), codes and counts, of shape (n_rows,).
 
-    `file` and `first_row` are indices, from 0: of the file among all, and of the first row in it.
+    `file` and `rows` are indices, from 0: of the file among all, and of each row in it.
     """
 
     clients: Any
     codes: NDArray[np.int32]
     counts: NDArray[np.int64]
     file: int
-    first_row: int
+    rows: Rows
+
+    def row(self, i: int) -> int:
+        """The index in the file of row `i`, or of the row after the last."""
+        return int(self.rows[i]) if i < len(self.rows) else int(self.rows[-1]) + 1
+
+    def after(self, i: int) -> "RowBlock":
+        """The rows from `i` on, without their clients."""
+        return replace(
+            self, clients=None, codes=self.codes[i:], counts=self.counts[i:], rows=self.rows[i:]
+        )
 
 
 @dataclass(frozen=True)
@@ -58,28 +72,23 @@ class LongTables:
     files: tuple[Path, ...]
     layout: Layout
     categories: Categories
+    drop_missing: bool = False
 
     def blocks(self, *, file: int = 0, row: int = 0) -> Iterator[RowBlock]:
         """The rows of all files, beginning with row `row` of file `file`."""
-        category = self.layout.category
-        names = [self.layout.client, *([category] if isinstance(category, str) else category or ())]
-        names += [] if self.layout.count is None else [self.layout.count]
         is_text: bool | None = None
         for i in range(file, len(self.files)):
-            path = self.files[i]
-            with _columns_of(path, names):
-                for start, table in table_batches(
-                    path, columns=names, first_row=row if i == file else 0
-                ):
-                    with _naming(path, start):
-                        ids, codes, counts = layout_rows(table, self.layout, self.categories)
-                        clients = _comparable(ids)
-                        if is_text not in (None, not isinstance(clients, np.ndarray)):
-                            raise CountsError(
-                                "expected clients as texts or as whole numbers in all files, got both"
-                            )
-                    is_text = not isinstance(clients, np.ndarray)
-                    yield RowBlock(clients, codes.astype(np.int32), counts, i, start)
+            path, first = self.files[i], row if i == file else 0
+            for rows, table in _whole_rows(path, self.layout.read, self.drop_missing, first):
+                with _naming(path, rows):
+                    ids, codes, counts = layout_rows(table, self.layout, self.categories)
+                    clients = _comparable(ids)
+                    if is_text not in (None, not isinstance(clients, np.ndarray)):
+                        raise CountsError(
+                            "expected clients as texts or as whole numbers in all files, got both"
+                        )
+                is_text = not isinstance(clients, np.ndarray)
+                yield RowBlock(clients, codes.astype(np.int32), counts, i, rows)
 
 
 def find_files(tables: Sequence[str | os.PathLike[str]]) -> tuple[Path, ...]:
@@ -102,27 +111,37 @@ def find_files(tables: Sequence[str | os.PathLike[str]]) -> tuple[Path, ...]:
 
 
 def open_tables(
-    files: tuple[Path, ...], asked: Columns, declared: Categories | None
+    files: tuple[Path, ...],
+    asked: Columns,
+    declared: Categories | None,
+    *,
+    drop_missing: bool = False,
 ) -> tuple[LongTables, tuple[str, ...]]:
     """The files with the meaning of their columns, by the first rows of the first file; and remarks.
 
-    If no categories are declared, all rows are read to find them.
+    If no categories are declared, all rows are read to find them; and to count those that are left out.
     """
     start, head = next(table_batches(files[0]), (0, None))
     if head is None:
         raise CountsError(f"{files[0]}: expected at least one row, got an empty table")
-    with _naming(files[0], start):
+    here = range(start, start + len(head))
+    with _naming(files[0], here):
         layout = table_layout(head, asked, declared=declared)
         if layout.category is None:
             raise CountsError("expected one row per point or with a count, got one row per client")
     remarks = layout.remarks
     if declared is None:
-        declared = _categories(files, layout.category)
+        declared = _categories(files, layout, drop_missing)
         n = declared if isinstance(declared, int) else len(declared)
         remarks = (*remarks, f"{n} categories, from the tables; declare them with --categories")
-    with _naming(files[0], start):
-        layout_histograms(head, layout, declared)  # refuses what may be a column of counts
-    return LongTables(files, layout, declared), remarks
+    for _, some in islice(_whole_rows(files[0], layout.read, drop_missing), 1):
+        with _naming(files[0], here):
+            layout_histograms(some, layout, declared)  # refuses what may be a column of counts
+    if drop_missing:
+        n_rows, n_kept = _whole_of(files, layout.read)
+        left_out = f"left out {n_rows - n_kept:,} of {n_rows:,} rows, with missing values"
+        remarks = (*remarks, left_out)
+    return LongTables(files, layout, declared, drop_missing), remarks
 
 
 def by_client(tables: LongTables, path: Path, *, memory: int, n_threads: int) -> tuple[int, int]:
@@ -203,16 +222,46 @@ def _comparable(ids: "pa.ChunkedArray") -> Any:
         raise CountsError("expected numbers of clients below 2**63, or texts") from None
 
 
-def _categories(files: tuple[Path, ...], category: str | tuple[str, ...]) -> int | tuple[str, ...]:
+def _categories(
+    files: tuple[Path, ...], layout: Layout, drop_missing: bool
+) -> int | tuple[str, ...]:
     """The categories that occur in any row of any file."""
+    assert layout.category is not None
     values: set[str] = set()
-    names = [category] if isinstance(category, str) else list(category)
     for path in files:
-        with _columns_of(path, names):
-            for start, table in table_batches(path, columns=names):
-                with _naming(path, start):
-                    values.update(str(value) for value in observed_codes(table, category)[0])
-    return categories_shown(values, category=category)
+        for rows, table in _whole_rows(path, layout.read, drop_missing):
+            with _naming(path, rows):
+                values.update(str(value) for value in observed_codes(table, layout.category)[0])
+    return categories_shown(values, category=layout.category)
+
+
+def _whole_of(files: tuple[Path, ...], names: Sequence[str]) -> tuple[int, int]:
+    """How many rows there are, and in how many no value is missing."""
+    n_rows = n_whole = 0
+    for path in files:
+        for _, table in table_batches(path, columns=list(names)):
+            n_rows += len(table)
+            n_whole += len(without_missing(table, names)[1])
+    return n_rows, n_whole
+
+
+def _whole_rows(
+    path: Path, names: Sequence[str], drop_missing: bool, first_row: int = 0
+) -> Iterator[tuple[Rows, Any]]:
+    """The rows of a file that lack no value in these columns, batch by batch, and where they are.
+
+    A missing value is an error unless such rows are to be left out.
+    """
+    with _columns_of(path, names):
+        for start, table in table_batches(path, columns=list(names), first_row=first_row):
+            rows: Rows = range(start, start + len(table))
+            if drop_missing:
+                table, kept = without_missing(table, names)  # noqa: PLW2901
+                rows = start + kept
+            with _naming(path, rows):
+                check_missing(table, names)
+            if len(table):
+                yield rows, table
 
 
 @contextmanager
@@ -227,12 +276,12 @@ def _columns_of(path: Path, names: Sequence[str]) -> Iterator[None]:
 
 
 @contextmanager
-def _naming(path: Path, first_row: int) -> Iterator[None]:
+def _naming(path: Path, rows: Rows) -> Iterator[None]:
     """Add the file's name and the line to an error in some rows."""
     try:
         yield
     except RowError as error:
-        where = row_location(path, first_row + error.row)
+        where = row_location(path, int(rows[error.row]))
         raise CountsError(f"{path}: {error.at(where)}") from None
     except CountsError as error:
         raise CountsError(f"{path}: {error}") from None

@@ -86,6 +86,7 @@ def pack_shards(
     count: str | None = None,
     cap: int | None = None,
     drop_empty: bool = False,
+    drop_missing: bool = False,
     clients_per_shard: int = CLIENTS_PER_SHARD,
     memory: int = 2**30,
     n_threads: Threads = 2,
@@ -115,6 +116,8 @@ def pack_shards(
         Keep at most this many points of a client, drawn at random.
     drop_empty : bool
         Leave out clients without points, which are an error otherwise.
+    drop_missing : bool
+        Leave out rows in which a value is missing, which are an error otherwise.
     clients_per_shard : int
     memory : int
         Bytes that sorting may take.
@@ -165,13 +168,15 @@ def pack_shards(
         "files": [[str(path), *_stamp(path)] for path in files],
         "columns": [client, category if isinstance(category, str | None) else list(category), count],
         "categories": repr(categories), "cap": cap, "drop_empty": drop_empty, "rng": rng,
-        "clients_per_shard": clients_per_shard,
+        "clients_per_shard": clients_per_shard, "drop_missing": drop_missing,
     }  # fmt: skip
     if is_packed(folder):
         raise FileError(
             f"{folder} holds packed clients already; take an empty folder, or delete it"
         )
-    found, remarks = open_tables(files, Columns(client, category, count), categories)
+    found, remarks = open_tables(
+        files, Columns(client, category, count), categories, drop_missing=drop_missing
+    )
     for remark in remarks:
         say(remark)
     log = _begin(folder, settings, say)
@@ -288,13 +293,11 @@ def pieces(blocks: Iterator[RowBlock], n_clients: int) -> Iterator[Piece]:
             new,
         ) in held:  # each keeps its own file: the rows of a client may stand in several
             first, before = max(at - before, 0), before + len(block.codes)
-            start = block.file, block.first_row + first
+            start = block.file, block.row(first)
             if first < len(block.codes):
-                left.append(
-                    (RowBlock(None, block.codes[first:], block.counts[first:], *start), new[first:])
-                )
+                left.append((block.after(first), new[first:]))
         if left:
-            start = left[0][0].file, left[0][0].first_row
+            start = left[0][0].file, left[0][0].row(0)
         held = left
         return Piece(is_new, codes, counts, *start)
 

@@ -264,6 +264,11 @@ def arrow(purpose: str) -> Any:
     return pa
 
 
+def is_table(path: Path) -> bool:
+    """Whether a path is the name of a table."""
+    return path.suffix in (".csv", ".tsv", ".gz", ".parquet")
+
+
 def table_kind(path: Path) -> str:
     """The format that the suffix stands for: "parquet", "csv" or "tsv"."""
     kinds = {".parquet": "parquet", ".csv": "csv", ".tsv": "tsv"}

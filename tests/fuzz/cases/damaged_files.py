@@ -16,7 +16,7 @@ _COMMANDS = (
         ("out.parquet",)),
     ("packed.csv.gz", ("histogram", "packed.csv.gz", "-o", "out.csv"), ("out.csv",)),
     ("simulated.parquet", ("histogram", "simulated.parquet", "-o", "out.tsv"), ("out.tsv",)),
-    ("simulated.parquet", ("score", "mdm.json", "simulated.parquet"), ()),
+    ("simulated.parquet", ("score", "simulated.parquet", "mdm.json"), ()),
     ("mdm.json", ("show", "mdm.json"), ()),
     ("mdm.json", ("report", "mdm.json", "-o", "out.html"), ("out.html",)),
     ("selected.json", ("report", "selected.json", "-o", "out.html"), ("out.html",)),

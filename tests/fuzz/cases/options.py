@@ -264,7 +264,7 @@ _COMMANDS = (
         },
     ),
     Command(("show", "mdm.json"), {}),
-    Command(("score", "mdm.json", "held-out.csv"), {"--drop-empty": None, **_COLUMNS}),
+    Command(("score", "held-out.csv", "mdm.json"), {"--drop-empty": None, **_COLUMNS}),
     Command(
         ("sample", "mdm.json", "--clients", "5"),
         {"--clients": WHOLE, "--output": OUTPUTS, "--seed": SEEDS},
@@ -272,7 +272,7 @@ _COMMANDS = (
     Command(
         ("partition", "labels.csv", "simulated.csv"),
         {
-            "--output": OUTPUTS, "--label-column": ("label", "client", "x", ""),
+            "--output": OUTPUTS, "--category": ("label", "client", "x", ""),
                 "--categories": CATEGORIES,
             "--replace": None, "--no-replace": None, "--shortfall": ("reuse", "refuse", "resample", "x"),
             "--cover": None, "--population": ("mdm.json", "plain.json", "nothing.json", "clients.csv"),
@@ -283,7 +283,7 @@ _COMMANDS = (
     Command(
         ("partition", "labels.csv", "mdm.json", "--cover"),
         {"--output": OUTPUTS, "--categories": CATEGORIES, "--seed": SEEDS,
-            "--label-column": ("label", "x")},
+            "--category": ("label", "x")},
         idle=(
             ("--client", "x"), ("--category", "x"), ("--count", "x"), ("--drop-empty",),
                 ("--no-replace",),

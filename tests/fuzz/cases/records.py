@@ -30,7 +30,7 @@ def cases(rng: np.random.Generator) -> Case:
             command = ("sample", "model.json", "--clients", "5", "-o", "out.csv")
             return Case(command, files, outputs=("out.csv",))
         case 4:
-            return Case(("score", "model.json", table, "--json"), files)
+            return Case(("score", table, "model.json", "--json"), files)
         case 5:
             command = (
                 "compare",

@@ -276,7 +276,7 @@ _COMMANDS = (
                 "--categories": CATEGORIES,
             "--replace": None, "--no-replace": None, "--shortfall": ("reuse", "refuse", "resample", "x"),
             "--cover": None, "--population": ("mdm.json", "plain.json", "nothing.json", "clients.csv"),
-            "--drop-empty": None, "--seed": SEEDS, **_COLUMNS,
+            "--drop-empty": None, "--drop-missing": None, "--seed": SEEDS, **_COLUMNS,
         },
         idle=(("--population", "mdm.json"),),
     ),
@@ -285,8 +285,7 @@ _COMMANDS = (
         {"--output": OUTPUTS, "--categories": CATEGORIES, "--seed": SEEDS,
             "--category": ("label", "x")},
         idle=(
-            ("--client", "x"), ("--category", "x"), ("--count", "x"), ("--drop-empty",),
-                ("--no-replace",),
+            ("--client", "x"), ("--count", "x"), ("--drop-empty",), ("--no-replace",),
             ("--population", "mdm.json"), ("--shortfall", "refuse"), ("--categories", "3"),
         ),
     ),
@@ -297,7 +296,7 @@ _COMMANDS = (
             "--draws": ("splits=100", "splits=0,clients=12", "splits=99", "splits=-1", "splits", "x=1",
                 "splits=1e3", "clients=0", "clients=9" + "9" * 30, "max_clients=7", "max_clients=20"),
                 "--folds": ("0", "1", "2", "13", "-1", "1000000", "x"),
-            "--drop-empty": None, "--seed": SEEDS, **_COLUMNS,
+            "--drop-empty": None, "--drop-missing": None, "--seed": SEEDS, **_COLUMNS,
         },
         idle=(("--true", "x"), ("--metric", "loss")),
     ),
@@ -320,7 +319,7 @@ _COMMANDS = (
         {
             "--output": OUTPUTS, "--title": _TITLES, "--true": ("true", "x", ""),
                 "--metric": ("accuracy", "x", ""),
-            "--categories": CATEGORIES, "--drop-empty": None, "--seed": SEEDS, **_COLUMNS,
+            "--categories": CATEGORIES, "--drop-empty": None, "--drop-missing": None, "--seed": SEEDS, **_COLUMNS,
         },
         idle=(
             ("--client", "x"), ("--category", "x"), ("--count", "x"), ("--drop-empty",),

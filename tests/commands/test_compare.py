@@ -176,7 +176,7 @@ def test_styles_are_not_measured_of_rows_that_stand_for_several_points(styled, t
 # ------------------------------------------------------------------- who was held out
 
 
-SCORED = ("--components", "1:2", "--rounds", 8)
+SCORED = ("--components", "1:2", "--held-out", 0.2, "--rounds", 8)
 FAST = ("--folds", 0, "--draws", "splits=100")
 
 

@@ -43,6 +43,7 @@ def test_the_names_in_a_file_are_these():
         "paths",
         "n_clients",
         "fewest_clients",
+        "joined",
     ]
     assert [*choice["rounds"][0]] == ["number", "n_numbers"]
     assert [*choice["candidates"][0]] == [

@@ -40,10 +40,14 @@ class Watched:
     def __init__(self, counts):
         self.n_clients = len(counts)
         self.inner = LocalAggregator(counts, rng=0)
-        self.fitted, self.scored, self.n_both = set(), set(), 0
+        self.fitted, self.scored, self.n_both, self.n_joined = set(), set(), 0, 0
 
     def aggregate(self, query, cohort_size):
         answer = self.inner.aggregate(query, cohort_size)
+        if isinstance(query, Batch) and not isinstance(query.queries[0], Part):  # after the choice
+            self.n_joined += 1
+            return answer
+        assert self.n_joined == 0
         parts, answers = (query,), (answer,)
         if isinstance(query, Batch):  # those that are fitted, and those that score
             parts, answers = query.queries, answer.answers
@@ -58,7 +62,7 @@ class Watched:
 
 
 @pytest.mark.parametrize("max_rounds", [6, 50])
-def test_no_client_is_ever_scored_that_was_fitted(max_rounds):
+def test_no_client_scores_that_was_fitted_before(max_rounds):
     counts = np.stack([np.arange(1, 101), np.arange(100, 0, -1) + 2 * np.arange(100)], axis=1)
     clients = Watched(counts)
     select(clients, [1, 2], n_categories=2, max_size=400, max_rounds=max_rounds, rng=0)
@@ -66,6 +70,24 @@ def test_no_client_is_ever_scored_that_was_fitted(max_rounds):
     assert clients.fitted.isdisjoint(clients.scored)
     assert clients.fitted | clients.scored == set(range(100))
     assert 5 < len(clients.scored) < 40
+    assert 1 <= clients.n_joined <= 6
+
+
+@pytest.mark.parametrize("cohort_size", [None, 300])
+def test_held_out_clients_are_fitted_after_the_choice_and_their_score_stands(cohort_size):
+    counts = APPENDIX_A.sample(600, rng=1)
+    choice = choose(counts, [3], cohort_size=cohort_size, max_rounds=20)
+    held = members(600, seed=0, low=0.8, high=1.0)
+    if cohort_size is not None:  # samples
+        assert choice.joined == ()
+        assert choice.mdm == choice.chosen.mdm
+        return
+    assert choice.chosen.log_likelihood == pytest.approx(choice.chosen.mdm.logpmf(counts[held]).mean())
+    assert 1 <= len(choice.joined) <= 6
+    assert choice.n_clients == 600
+    mean = choice.mdm.logpmf(counts).mean()
+    assert mean == pytest.approx(max(choice.joined), rel=1e-9)
+    assert mean > choice.chosen.mdm.logpmf(counts).mean()
 
 
 def test_differences_are_judged_client_by_client():
@@ -89,7 +111,7 @@ def test_differences_are_judged_client_by_client():
 def test_all_numbers_share_the_rounds(seed):
     choice = choose(APPENDIX_A.sample(400, rng=seed), [1, 2, 3], seed=seed)
     slowest = max(c.n_rounds for c in choice.candidates)
-    assert choice.n_rounds == slowest  # held-out clients score in the last of them
+    assert choice.n_rounds - len(choice.joined) == slowest  # held-out clients score in the last of them
 
 
 def test_more_components_stop_when_fewer_do_better():
@@ -100,7 +122,7 @@ def test_more_components_stop_when_fewer_do_better():
     assert eight.overtaken
     assert eight.behind > eight.behind_error
     assert choice.n_components == 1
-    assert choice.n_rounds == eight.n_rounds < 50
+    assert choice.n_rounds - len(choice.joined) == eight.n_rounds < 50
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -89,8 +89,8 @@ def fit_command(
     """Learn a mixture of Dirichlet-multinomials from a table of clients.
 
     The table's clients are played in this process: the fit sees sums over them. Several numbers of
-    components are fitted in the same rounds; the smallest is kept whose score on held-out clients is
-    within one standard error of the best. With `--held-out` a single number is scored, too. By default
+    components are fitted in the same rounds; the one that held-out clients find likeliest is kept, and
+    goes on with all clients. With `--held-out` a single number is scored, too. By default
     sizes are binned and the priors are 1 and 0.001; with `--method paper` sizes are exact, without
     priors. With `--epsilon` sums have noise, nobody is held out, and the file states the guarantee.
 

@@ -162,8 +162,8 @@ class SearchOptions:
 
     held_out: float | None = option(
         None,
-        "Share of the clients that is scored and never fitted; default: 0.2 with several numbers of "
-        "components, 0 with one.",
+        "Share of the clients that is scored and never fitted; default: none with one number of "
+        "components; with several, 0.2, which are fitted once they have chosen.",
         Unless("epsilon"),
     )
     max_rounds: int = option(

@@ -76,7 +76,7 @@ class MixtureJob(Job):
     max_upload: Count = 50_000
     seed: Count = 0
     tol: Finite = 1e-3
-    held_out: Finite = 0.2
+    held_out: Finite | None = None
     cohort_size: Count | None = None  # of nodes
     sizes: str = "binned"
     checkpoint: str | None = None  # folder that keeps the sum of every round

@@ -239,7 +239,7 @@ class Selection:
     candidates : tuple of Candidate
         By number of components.
     n_rounds : int
-        How often clients were asked, all K together.
+        How often clients were asked, all K together, and after the choice.
     n_held_out : int
         How many clients scored.
     rounds : tuple of SelectionRound
@@ -251,6 +251,9 @@ class Selection:
     n_clients, fewest_clients : int
         The most and the fewest clients that were fitted in a round; counted from the rounds if these
         have them.
+    joined : tuple of float
+        The mean log-likelihood in each round after the choice, in which the held-out clients were
+        fitted as well: `mdm` has learned from all. Empty: it is the one that they scored.
     """
 
     n_components: Count
@@ -263,6 +266,7 @@ class Selection:
     paths: tuple[StartPath, ...] = field(default=(), repr=False)
     n_clients: Count = 0
     fewest_clients: Count = 0
+    joined: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if counts := _clients_of(self.rounds):

@@ -2,8 +2,8 @@
 
 The server's side: it sees sums and declared bounds, never a client. `fit` is one search; `select` is one
 search for each number of components, in the same rounds, on a part of the clients; the held-out part
-scores them all (Appendix A of the paper). A client's own bucket decides its part: the parts share no
-client. `search.py` has what a search asks and learns, `paper.py` the paper's algorithms.
+scores them all (Appendix A of the paper), and is fitted once it has chosen. A client's own bucket decides
+its part: the parts share no client. `search.py` has what a search asks and learns, `paper.py` the paper's algorithms.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,6 +31,7 @@ from polyurn.server.fit_settings import (
 )  # fmt: skip
 from polyurn.server.sampled import Sampled
 from polyurn.server.search import Race, Screened, Search, State
+from polyurn.server.stages import join
 from polyurn.server.starts import Landscape, landscape, random_groups, survey, with_profile
 from polyurn.typed.arguments import checked
 from polyurn.wire import (
@@ -58,6 +59,9 @@ _FEWEST_ROUNDS = 4
 # Once fewer components have converged, held-out clients score all candidates every so many rounds, to
 # see whether more components can still do better; not before the race of the starts is over.
 _ASK_EVERY, _ASK_FROM = 4, 8
+# Among ties the smallest number of components is chosen: those behind the best by at most so many
+# standard errors. One is generous where clients are few (experiments/choose_then_fit.py).
+_TIE = 0.25
 # Digits of a start's likelihood in a file: it need not publish more than the page shows.
 _DIGITS = 6
 
@@ -165,6 +169,7 @@ def select(
     n_categories: int,
     max_size: int,
     held_out: float = 0.2,
+    refit: bool = True,
     max_rounds: int = 50,
     cohort_size: int | None = None,
     tol: float = 1e-3,
@@ -188,7 +193,10 @@ def select(
     n_categories, max_size : int
         Declared, never measured from clients.
     held_out : float
-        The share of the clients that scores and is never fitted.
+        The share of the clients that scores.
+    refit : bool
+        After the choice, the chosen mixture goes on with all clients for up to six rounds (not with
+        sampled cohorts). Without, the clients that scored are never fitted.
     max_rounds, cohort_size, tol, patience, max_upload, sizes, size_prior, category_prior, policy, rng
         As in `fit`; `max_upload` holds for all candidates of a round together. Candidates that do not
         fit into it side by side are fitted in groups, those of "auto" four at a time at most, and
@@ -199,8 +207,8 @@ def select(
     Returns
     -------
     Selection
-        With the smallest number of components whose held-out likelihood is within one standard error
-        of the best one's, judged on the difference between the two, client by client.
+        With the smallest number of components whose held-out likelihood is within a quarter of a
+        standard error of the best one's, judged on the difference between the two, client by client.
 
     Examples
     --------
@@ -258,9 +266,11 @@ def select(
         if n_components == "auto" and sum(c.n_components > best for c in candidates) >= _WORSE:
             break
     assert rounds.scores is not None
+    n_held_out = int(rounds.scores.n_clients)
+    mdm, joined = rounds.join(chosen, random) if refit else (cast(MDM, chosen.mdm), ())
     return Selection(
-        chosen.n_components, cast(MDM, chosen.mdm), candidates, rounds.n_rounds,
-        int(rounds.scores.n_clients), tuple(done), skipped,
+        chosen.n_components, mdm, candidates, rounds.n_rounds, n_held_out, tuple(done), skipped,
+        joined=joined,
     )  # fmt: skip
 
 
@@ -378,6 +388,24 @@ class _Rounds:
             self._on_round(int(n_clients), n_numbers, climbing)
         if n_scoring and self.scores is None:
             self._keep(self._aggregate(self._score()))
+
+    def join(
+        self, chosen: Candidate, rng: np.random.Generator
+    ) -> tuple[MDM, tuple[float, ...]]:
+        """The chosen mixture after a few rounds with all clients, and its likelihood in each of them."""
+        mdm = cast(MDM, chosen.mdm)
+        if self.settings.cohort_size is not None:  # another sample has no place to go on from
+            return mdm, ()
+        climb, problem = self.climbs[chosen.n_components], self.problem(chosen.n_components)
+        number = 1 + max(climb.state.starts, default=0)  # judged by other clients, another path
+        values = []
+        for state, n_numbers in join(
+            mdm, problem, self.settings, self._aggregate, number=number, rng=rng
+        ):
+            climb.state = state
+            values.append(state.value)
+            self._on_round(int(state.n_clients), n_numbers, [chosen.n_components])
+        return populated(climb.state)[0], tuple(values)
 
     def _uploads(self, numbers: Sequence[int]) -> list[int]:
         """The upload of each search: all of it in a fit, else room for the same number of trials."""
@@ -537,7 +565,7 @@ def _groups(rounds: _Rounds, numbers: Sequence[int], at_most: int) -> Iterator[t
 
 
 def _choose(rounds: _Rounds) -> tuple[Candidate, tuple[Candidate, ...]]:
-    """The smallest number of components that is not clearly worse than the best, and all candidates."""
+    """The smallest number of components that is about as good as the best, and all candidates."""
     assert rounds.scores is not None
     scores, n = rounds.scores, rounds.scores.n_clients
     means = scores.log_likelihoods / n
@@ -558,7 +586,7 @@ def _choose(rounds: _Rounds) -> tuple[Candidate, tuple[Candidate, ...]]:
         )
         for i, (k, climb) in enumerate(sorted(rounds.climbs.items()))
     )
-    return next(c for c in candidates if c.behind <= c.behind_error), candidates
+    return next(c for c in candidates if c.behind <= _TIE * c.behind_error), candidates
 
 
 def behind(scores: ScoreStatistics, best: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -50,7 +50,8 @@ def learn(
 ) -> "Fit | Selection | PrivateSelection":
     """Fit one number of components, or choose among several; None stands for the method's default.
 
-    One number with a `held_out` share is a choice of one, which held-out clients score. The other
+    One number with a `held_out` share is a choice of one, which held-out clients score. Clients of a
+    share that was asked for are never fitted; of the default share, only until they have chosen. The other
     parameters are those of `fit`, `fit_paper`, `select`, `fit_private` and `select_private`.
     """
     model = {"sizes": sizes, "size_prior": size_prior, "category_prior": category_prior}
@@ -75,5 +76,5 @@ def learn(
     common["max_upload"] = max_upload
     if selects(components, held_out):
         share = HELD_OUT if held_out is None else held_out
-        return select(aggregator, components, held_out=share, **common)
+        return select(aggregator, components, held_out=share, refit=held_out is None, **common)
     return fit(aggregator, n_components=int(components[0]), **common)

@@ -10,6 +10,7 @@ with all of the 70 %. The other 30 % of the clients judge all of them: pairs on 
 
 import argparse
 import sys
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from polyurn.counts import client_sizes
 from polyurn.server import fitting, stages
 from polyurn.server.em import Problem
 from polyurn.server.fit_settings import Settings
-from polyurn.wire import Batch
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
 from populations import FOLDER
@@ -47,9 +47,8 @@ def run(table: str, seed: int) -> dict[str, Any]:
     split = pu.split_clients(counts, held_out=0.3, rng=[seed, 1])
     clients = pu.LocalAggregator(split.fitted, rng=[seed, 2])
     max_size = int(client_sizes(counts).max())
-    choice = pu.select(
-        clients, COMPONENTS, n_categories=n_categories, max_size=max_size, rng=[seed, 3]
-    )
+    bounds = {"n_categories": n_categories, "max_size": max_size, "refit": False}
+    choice = pu.select(clients, COMPONENTS, **bounds, rng=[seed, 3])
     chosen = {tie: _within(choice.candidates, tie) for tie in TIES}
     arms = {}
     for one in {c.n_components: c for c in chosen.values()}.values():
@@ -67,18 +66,15 @@ def _within(candidates: tuple[Any, ...], tie: float) -> Any:
 
 def _with_everybody(mdm: pu.MDM, clients: pu.LocalAggregator, seed: int) -> pu.MDM:
     problem = Problem(mdm.n_components, mdm.n_categories, mdm.sizes.bins, False, 1.0, 1e-3)
-
-    def ask(queries: list[Any]) -> list[Any]:
-        return list(clients.aggregate(Batch(tuple(queries)), None).answers)
-
-    rng = np.random.default_rng([seed, 4])
-    state = stages.join(mdm, problem, Settings(), ask, number=1, rng=rng)
+    ask, rng = partial(clients.aggregate, cohort_size=None), np.random.default_rng([seed, 4])
+    *_, (state, _) = stages.join(mdm, problem, Settings(), ask, number=1, rng=rng)
     return fitting.populated(state)[0]
 
 
 def _judged(mdm: pu.MDM, split: pu.ClientSplit, seed: int) -> dict[str, float]:
     row = pu.compare({"mdm": mdm}, split, n_bootstrap=100, n_splits=300, rng=[seed, 5])["mdm"]
-    assert row.log_likelihood_given_size is not None and row.auc is not None
+    assert row.log_likelihood_given_size is not None
+    assert row.auc is not None
     return {
         "log q": row.log_likelihood_given_size.value,
         "AUC": row.auc.value,
@@ -88,7 +84,9 @@ def _judged(mdm: pu.MDM, split: pu.ClientSplit, seed: int) -> dict[str, float]:
 
 def main() -> None:
     """Run what is missing, then print the table."""
-    parser = argparse.ArgumentParser(description="Ties, and held-out clients that are never fitted.")
+    parser = argparse.ArgumentParser(
+        description="Ties, and held-out clients that are never fitted."
+    )
     parser.add_argument("--seeds", type=int, default=N_SEEDS, help="splits per table")
     grid = [{"table": name, "seed": s} for s in range(parser.parse_args().seeds) for name in TABLES]
     records = list(run_all("choose_then_fit", grid, run))

@@ -82,7 +82,9 @@ def test_held_out_clients_are_fitted_after_the_choice_and_their_score_stands(coh
         assert choice.joined == ()
         assert choice.mdm == choice.chosen.mdm
         return
-    assert choice.chosen.log_likelihood == pytest.approx(choice.chosen.mdm.logpmf(counts[held]).mean())
+    assert choice.chosen.log_likelihood == pytest.approx(
+        choice.chosen.mdm.logpmf(counts[held]).mean()
+    )
     assert 1 <= len(choice.joined) <= 6
     assert choice.n_clients == 600
     mean = choice.mdm.logpmf(counts).mean()
@@ -111,7 +113,9 @@ def test_differences_are_judged_client_by_client():
 def test_all_numbers_share_the_rounds(seed):
     choice = choose(APPENDIX_A.sample(400, rng=seed), [1, 2, 3], seed=seed)
     slowest = max(c.n_rounds for c in choice.candidates)
-    assert choice.n_rounds - len(choice.joined) == slowest  # held-out clients score in the last of them
+    assert (
+        choice.n_rounds - len(choice.joined) == slowest
+    )  # held-out clients score in the last of them
 
 
 def test_more_components_stop_when_fewer_do_better():

@@ -2,8 +2,9 @@
 
 The server's side: it sees sums and declared bounds, never a client. `fit` is one search; `select` is one
 search for each number of components, in the same rounds, on a part of the clients; the held-out part
-scores them all (Appendix A of the paper), and is fitted once it has chosen. A client's own bucket decides
-its part: the parts share no client. `search.py` has what a search asks and learns, `paper.py` the paper's algorithms.
+scores them all (Appendix A of the paper), and is fitted once it has chosen. A client's own bucket
+decides its part: the parts share no client. `search.py` has what a search asks and learns, `stages.py`
+what follows a choice, `paper.py` the paper's algorithms.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -389,9 +390,7 @@ class _Rounds:
         if n_scoring and self.scores is None:
             self._keep(self._aggregate(self._score()))
 
-    def join(
-        self, chosen: Candidate, rng: np.random.Generator
-    ) -> tuple[MDM, tuple[float, ...]]:
+    def join(self, chosen: Candidate, rng: np.random.Generator) -> tuple[MDM, tuple[float, ...]]:
         """The chosen mixture after a few rounds with all clients, and its likelihood in each of them."""
         mdm = cast(MDM, chosen.mdm)
         if self.settings.cohort_size is not None:  # another sample has no place to go on from

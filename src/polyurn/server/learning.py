@@ -51,8 +51,8 @@ def learn(
     """Fit one number of components, or choose among several; None stands for the method's default.
 
     One number with a `held_out` share is a choice of one, which held-out clients score. Clients of a
-    share that was asked for are never fitted; of the default share, only until they have chosen. The other
-    parameters are those of `fit`, `fit_paper`, `select`, `fit_private` and `select_private`.
+    share that was asked for are never fitted; those of the default share are, once they have chosen. The
+    other parameters are those of `fit`, `fit_paper`, `select`, `fit_private` and `select_private`.
     """
     model = {"sizes": sizes, "size_prior": size_prior, "category_prior": category_prior}
     common: dict[str, Any] = {name: value for name, value in model.items() if value is not None}

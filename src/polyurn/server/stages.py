@@ -24,7 +24,7 @@ def join(
     mdm: MDM, problem: Problem, settings: Settings, ask: Callable[[Query[Any]], Any], *, number: int,
     rng: np.random.Generator,
 ) -> Iterator[tuple[State, int]]:  # fmt: skip
-    """Climb on from a mixture with all clients: the state of each round, and how many numbers it took."""
+    """Climb on from a mixture with all clients: each round's state and number of numbers."""
     problem = replace(problem, n_components=mdm.n_components)
     parameters = Parameters(mdm.weights, mdm.alphas, mdm.sizes)
     begin = Climber.begin(parameters, number, settings.policy)

@@ -251,11 +251,11 @@ def _fitted(saved: Saved[MDM], read: ClientTable | PackedClients) -> NDArray[np.
         return None
     choice = origin.selection
     if choice is not None and choice.joined:
-        fitted = judges = np.ones(read.shape[0], dtype=bool)
-        n, stated = choice.n_clients, max(choice.joined)
+        judges: NDArray[np.bool_] = np.ones(read.shape[0], dtype=bool)
+        fitted, n, stated = judges, choice.n_clients, max(choice.joined)
     elif choice is not None and data.held_out is not None and isinstance(origin.seed, int):
         clients: Any = read.aggregator(seed=origin.seed, sampling="fixed", threads=1)
-        judges: NDArray[np.bool_] = clients.held_out(data.held_out)
+        judges = clients.held_out(data.held_out)
         fitted, n, stated = ~judges, choice.n_held_out, choice.chosen.log_likelihood
     elif origin.fit is not None and origin.fit.rounds:
         fitted = judges = np.ones(read.shape[0], dtype=bool)

@@ -73,7 +73,7 @@ ONLY_IN = {
     "llvmlite": {"client.simd"},
     "cryptography": {"federation"},
     "dp_accounting": {"privacy.accounting"},
-    "flwr": {"federation.flower"},
+    "flwr": {"federation.flower", "sweeps.flower_run"},
     "opendp": {"privacy.noise"},
     "psutil": {"federation.flower.processes"},
     "pyarrow": {

@@ -37,8 +37,11 @@ from polyurn.wording import counted
 _ROUNDING = 1e-9
 
 
-def perform(exchange: Exchange, folder: JobFolder) -> None:
-    """Ask the nodes until there is a model, and write it into the folder."""
+def perform(exchange: Exchange, folder: JobFolder, *, expected: int | None = None) -> None:
+    """Ask the nodes until there is a model, and write it into the folder.
+
+    The first round waits for `expected` nodes: by default, for those that are registered.
+    """
     job = folder.read()
     files = FederationFolder(job.federation)
     federation = files.read()
@@ -48,7 +51,7 @@ def perform(exchange: Exchange, folder: JobFolder) -> None:
         job,
         roster=federation.roster,
         clients_per_node=federation.clients_per_node,
-        expected=len(files.flower_ids()),
+        expected=len(files.flower_ids()) if expected is None else expected,
         rng=job.seed if isinstance(job, MixtureJob) else None,
         on_change=lambda number, left, joined: folder.tell({
             "round": number, "left": {names[node]: why for node, why in left.items()},

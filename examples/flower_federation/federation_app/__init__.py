@@ -1,0 +1,1 @@
+"""polyurn as a Flower app."""

@@ -58,7 +58,7 @@ def test_mean_and_shares_are_those_of_all_clients(kind):
     assert np.allclose(p @ clients, mdm.mean(), rtol=1e-11)
     joint = np.exp(mdm.log_shares(clients) + mdm.sizes.logpmf(clients.sum(axis=1)))
     points = joint.T @ clients
-    assert np.allclose(points / points.sum(axis=1, keepdims=True), mdm.shares(), rtol=1e-11)
+    assert np.allclose(points / points.sum(axis=1, keepdims=True), mdm.shares, rtol=1e-11)
 
 
 def test_a_mixture_with_the_splits_of_its_alphas_is_the_mixture_without():

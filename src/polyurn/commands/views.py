@@ -147,7 +147,7 @@ def _component_sentences(done: "Fit | Candidate") -> list[str]:
 def mdm_table(mdm: MDM, categories: tuple[str, ...] | None) -> Table:
     """One row per component."""
     names = categories or tuple(str(j) for j in range(mdm.n_categories))
-    shares = mdm.alphas / mdm.alphas.sum(axis=1, keepdims=True)
+    shares = mdm.shares
     largest = np.argsort(-shares, axis=1, kind="stable")[:, :5]
     return table_of(
         f"{counted(mdm.n_components, 'component')}, {counted(mdm.n_categories, 'category')}",

@@ -52,6 +52,10 @@ def compare_parameters(fitted: MDM, reference: MDM) -> ParameterComparison:
             f"expected alphas of the same shape, got {fitted.alphas.shape} "
             f"and {reference.alphas.shape}"
         )
+    if fitted.splits is not None or reference.splits is not None:
+        raise ParameterError(
+            "expected mixtures of Dirichlet-multinomials, got one with splits; compare clients instead"
+        )
     if fitted.max_size != reference.max_size:
         raise ParameterError(
             f"expected the same max_size, got {fitted.max_size} and {reference.max_size}"

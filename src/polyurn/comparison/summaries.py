@@ -307,7 +307,7 @@ def dispersion_index(counts: object, mdm: MDM) -> NDArray[np.float64]:
     table = check_counts(counts, n_categories=mdm.n_categories)
     dense = table if isinstance(table, np.ndarray) else table.toarray()
     size = dense.sum(axis=1)
-    means = mdm.alphas / mdm.alphas.sum(axis=1, keepdims=True)
+    means = mdm.shares
     spread = 1 - (means**2).sum(axis=1)
     # Σ (c - n p)² without an array of (n_clients, n_components, n_categories).
     squares = (dense.astype(np.float64) ** 2).sum(axis=1)[:, None]

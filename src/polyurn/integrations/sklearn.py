@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 from polyurn.aggregate.local import LocalAggregator
 from polyurn.counts import Counts, check_counts, client_sizes
 from polyurn.errors import MissingDependencyError, ParameterError
-from polyurn.model.mdm import MDM, mixture_logpmf
+from polyurn.model.mdm import MDM
 from polyurn.model.sizes import Sizes
 from polyurn.server.fit_results import Fit
 from polyurn.server.fitting import fit
@@ -160,7 +160,11 @@ class DirichletMultinomialMixture(DensityMixin, BaseEstimator):  # type: ignore[
         (rng,) = self._generators(1)
         n_rows = rng.multinomial(n_samples, self.mdm_.weights)
         sizes = Sizes(self.mdm_.sizes.bins, self.mdm_.sizes.masses[:1])  # all components share them
-        one_each = [MDM([1.0], [alpha], sizes) for alpha in self.alphas_]
+        splits = self.mdm_.splits
+        one_each = [
+            MDM([1.0], [alpha], sizes, splits=splits and splits.some([k]))
+            for k, alpha in enumerate(self.alphas_)
+        ]
         rows = [one.sample(int(n), rng=rng) for one, n in zip(one_each, n_rows, strict=True)]
         return np.concatenate(rows), np.repeat(np.arange(len(n_rows)), n_rows)
 
@@ -195,7 +199,8 @@ class DirichletMultinomialMixture(DensityMixin, BaseEstimator):  # type: ignore[
         return _joint(self._counts(X, reset=False), self.mdm_)
 
     def _n_parameters(self) -> int:
-        return len(self.weights_) - 1 + int(self.alphas_.size)
+        of_sizes = self.mdm_.n_components * (self.mdm_.sizes.bins.n_bins - 1)
+        return self.mdm_.n_parameters - of_sizes
 
     def _generators(self, n: int) -> list[np.random.Generator]:
         seed = check_random_state(self.random_state).randint(2**31 - 1)
@@ -204,7 +209,7 @@ class DirichletMultinomialMixture(DensityMixin, BaseEstimator):  # type: ignore[
 
 def _joint(counts: Counts, mdm: MDM) -> NDArray[np.float64]:
     """Log τ_k + log p(c | n, α_k): without the sizes, so that rows may be larger than any before."""
-    return np.asarray(np.log(mdm.weights) + mixture_logpmf(counts, mdm.alphas))
+    return np.asarray(np.log(mdm.weights) + mdm.log_shares(counts))
 
 
 def _check_at_least(name: str, value: int, least: int) -> None:

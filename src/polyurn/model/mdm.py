@@ -6,6 +6,7 @@ are written down is `storage/models.py`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
@@ -145,6 +146,13 @@ class MDM(EqualArrays):
         """Components whose concentration is at the cap of a fit: multinomials, up to n²/cap nats."""
         return () if self.splits else tuple(np.flatnonzero(at_cap(self.alphas)).tolist())
 
+    @cached_property
+    def shares(self) -> NDArray[np.float64]:
+        """Expected share of each category in the points of each component's clients, shape (K, C)."""
+        if self.splits is not None:
+            return self.splits.shares(self.sizes)
+        return np.asarray(self.alphas / self.alphas.sum(axis=1, keepdims=True))
+
     def logpmf(self, counts: object) -> NDArray[np.float64]:
         """Log-probability of each client's histogram and size, log q(c, n) (equation 3).
 
@@ -235,12 +243,6 @@ class MDM(EqualArrays):
         proportions = dirichlet(self.alphas[components], rng)
         return rng.multinomial(sizes, proportions)
 
-    def shares(self) -> NDArray[np.float64]:
-        """Expected share of each category in the points of each component's clients, shape (K, C)."""
-        if self.splits is not None:
-            return self.splits.shares(self.sizes)
-        return np.asarray(self.alphas / self.alphas.sum(axis=1, keepdims=True))
-
     def log_shares(self, counts: Counts) -> NDArray[np.float64]:
         """Log p(c | n, k) of each client under each component, shape (n_clients, K) (equation 1)."""
         if self.splits is not None:
@@ -249,7 +251,7 @@ class MDM(EqualArrays):
 
     def mean(self) -> NDArray[np.float64]:
         """Expected histogram of a client, E[c], shape (n_categories,)."""
-        return np.asarray((self.weights * self.sizes.mean()) @ self.shares())
+        return np.asarray((self.weights * self.sizes.mean()) @ self.shares)
 
     def size_marginal(self) -> NDArray[np.float64]:
         """Probability that a client holds n points, over components, shape (max_size + 1,)."""

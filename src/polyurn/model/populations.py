@@ -298,6 +298,11 @@ class GivenLabels(FrozenArrays):
         possible = np.ones(len(whose), bool)
         if codes is not None:
             possible = np.isin(np.arange(len(whose)), _categories(codes, "codes", len(whose)))
+        if mdm.splits is not None:
+            raise ParameterError(
+                "expected a mixture of Dirichlet-multinomials, got one with splits: given label totals "
+                "its law is not closed"
+            )
         self._freeze({"mdm": mdm, "labels": labels, "label_of": whose, "possible": possible})
 
     @property

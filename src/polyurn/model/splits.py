@@ -34,6 +34,8 @@ from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import EqualArrays, finite_array, floats, numbers
 from polyurn.typed.declared import IF_GIVEN, Floats
 
+_EXACT_TOTALS = 128  # where means are propagated down the tree
+
 
 @checked
 @dataclass(frozen=True, eq=False)
@@ -218,7 +220,11 @@ class Splits(EqualArrays):
         return np.asarray((points[self.tree.n_splits :] / points[0]).T)
 
     def totals_given(self, sizes: Floats) -> Floats:
-        """The distribution of each node's total, shape (2C - 1, K, N + 1); of sizes: (K, N + 1)."""
+        """The distribution of each node's total, shape (2C - 1, K, N + 1); of sizes: (K, N + 1).
+
+        Exact to a total of 128. Larger ones are moved to the nearest two of a grid with steps of 2 %, so
+        that means stay: that changes expected shares by less than 1e-4.
+        """
         from polyurn.model.model_kernels import expected_counts
 
         shape = (2 * self.tree.n_splits + 1, *sizes.shape)
@@ -227,11 +233,14 @@ class Splits(EqualArrays):
         )
         out, log_laws = np.zeros(shape), self.log_laws(sizes.shape[1] - 1)
         out[0] = sizes
+        grid = law_knots(sizes.shape[1] - 1, dense=_EXACT_TOTALS, ratio=1.02)
+        to_grid = hats(grid, np.arange(sizes.shape[1]))
         for node, sides in enumerate(self.tree.children):
-            arrive = np.flatnonzero(out[node].any(axis=0))
-            weights = np.ascontiguousarray(out[node][:, None, arrive])
+            there = out[node] @ to_grid
+            arrive = np.flatnonzero(there.any(axis=0))
+            weights = np.ascontiguousarray(there[:, None, arrive])
             laws = np.ascontiguousarray(log_laws[:, node : node + 1])
-            out[sides] = np.moveaxis(expected_counts(laws, arrive, weights)[1][:, 0], 1, 0)
+            out[sides] = np.moveaxis(expected_counts(laws, grid[arrive], weights)[1][:, 0], 1, 0)
         return out
 
     def terms(self, nodes: NDArray[np.int64], totals: NDArray[np.int64]) -> Floats:

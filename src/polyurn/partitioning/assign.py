@@ -489,7 +489,7 @@ def redraw(
     missing = size
     while missing:
         left = available - counts > 0
-        if isinstance(population, MDM):
+        if isinstance(population, MDM) and population.splits is None:
             more = _continued(population, counts, missing, left, rng)
         else:
             more = _borrowed(population, missing, left, rng)
@@ -537,6 +537,7 @@ def _borrowed(
     """`missing` points like those that a client of the population has of what is `left`.
 
     A part of that client's points if it has enough of them, and all of them several times over if not.
+    Splits are drawn from so, too: given what a client does not hold, they have no closed form.
     """
     tried = 0
     while tried < _TRIES:

@@ -96,7 +96,7 @@ def choice_section(material: Material) -> Section | None:
 
 def summary_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
     """One row per component: weight, concentration α₀, mean size and the five largest categories."""
-    shares = expected_shares(mdm)
+    shares = mdm.shares
     rows = []
     for k in range(mdm.n_components):
         top = np.argsort(-shares[k], kind="stable")[:5]
@@ -168,7 +168,7 @@ def profile_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
     >>> [(row["category"], row["share"]) for row in rows]
     [('a', 0.25), ('b', 0.75)]
     """
-    shares = expected_shares(mdm)
+    shares = mdm.shares
     frequent = np.argsort(-(mdm.weights @ shares), kind="stable")[:MOST_CATEGORIES]
     return [
         {"component": str(k + 1), "category": categories[j], "share": float(shares[k, j])}
@@ -215,7 +215,7 @@ def distinctive_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
     A category's part is its term of the Jensen-Shannon divergence of the components' expected shares,
     Σ_k τ_k p_kj log(p_kj / p_j), as a share of the whole. No rows for a single component.
     """
-    shares = expected_shares(mdm)
+    shares = mdm.shares
     marginal = mdm.weights @ shares
     parts = mdm.weights @ np.asarray(rel_entr(shares, marginal))
     if mdm.n_components == 1 or parts.sum() <= 0:
@@ -336,11 +336,6 @@ def _sizes(mdm: MDM, rows: Rows) -> Figure:
             ],
         ),
     )
-
-
-def expected_shares(mdm: MDM) -> NDArray[np.float64]:
-    """E[p] of each component, shape (n_components, n_categories)."""
-    return np.asarray(mdm.alphas / mdm.alphas.sum(axis=1, keepdims=True))
 
 
 def _first(mdm: MDM) -> str:

@@ -15,6 +15,7 @@ from typing import IO, Any
 
 import numpy as np
 from numpy.random import SeedSequence
+from numpy.typing import NDArray
 
 from polyurn.counts import check_names
 from polyurn.errors import FileError, ParameterError
@@ -137,5 +138,9 @@ def _begin(folder: Path, names: list[str], drawn: dict[str, Any]) -> set[str]:
 
 def _name_of(mdm: MDM) -> str:
     """A checksum of the parameters."""
-    parts = (mdm.weights, mdm.alphas, mdm.sizes.masses)
+    parts: list[NDArray[Any]] = [mdm.weights, mdm.alphas, mdm.sizes.masses]
+    if mdm.splits is not None:
+        laws = mdm.splits.laws
+        parts += [mdm.splits.tree.children, mdm.splits.concentrations]
+        parts += [] if laws is None else [laws.knots, laws.values]
     return hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()[:16]

@@ -237,13 +237,6 @@ def test_the_column_of_the_counts_is_nothing_else(asked, other):
     assert layout(names, Columns(asked.client, asked.category, "1")).count is None
 
 
-def test_errors_name_the_option_that_the_category_has():
-    with pytest.raises(CountsError, match="name yours with --label"):
-        layout(["client", "dest"], Columns(category="nope"), called="label")
-    with pytest.raises(CountsError, match="another column for the label"):
-        layout(["client", "dest"], Columns(category="client"), called="label")
-
-
 def test_where_no_name_tells_the_reading_of_more_clients_is_first():
     values = {"genre": 19, "member": 671, "when": 900}
     with pytest.raises(CountsError) as caught:

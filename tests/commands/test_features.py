@@ -23,7 +23,7 @@ def walk(run, tmp_path):
     return run
 
 
-ASKED = ("features", "points.csv", "--client", "plane", "--label", "kind")
+ASKED = ("features", "points.csv", "--client", "plane", "--category", "kind")
 
 
 def test_the_column_in_which_clients_differ_is_recommended(walk):
@@ -49,14 +49,14 @@ def test_columns_that_do_not_differ_leave_the_label_or_nothing_to_model(walk):
     told = walk(*ASKED, "--candidates", "hour", "--json")
     assert told.json()["recommendation"]["model"] == "IID"
     assert "IID clients will do" in told.err
-    asked = ("features", "points.csv", "--client", "plane", "--label", "region")
+    asked = ("features", "points.csv", "--client", "plane", "--category", "region")
     told = walk(*asked, "--candidates", "kind,hour")
     assert "model region alone: clients differ in it (" in told.err
     assert "about as those of one Dirichlet with α_0 = " in told.err
 
 
 def test_a_crossed_label_says_whether_a_third_column_still_differs(walk):
-    asked = ("features", "points.csv", "--client", "plane", "--label", "kind,region")
+    asked = ("features", "points.csv", "--client", "plane", "--category", "kind,region")
     told = walk(*asked, "--candidates", "hour,wind", "--range", "wind=-2:10", "--bins", 4, "--json")
     found = told.json()
     assert found["features"]["wind"]["n_categories"] <= 12 * 4
@@ -70,7 +70,7 @@ def test_too_few_clients_are_not_told_that_iid_clients_will_do(walk, tmp_path):
     lines = (tmp_path / "points.csv").read_text().splitlines()
     (tmp_path / "few.csv").write_text("\n".join(lines[: 1 + 4 * 30]))
     told = walk(
-        "features", "few.csv", "--client", "plane", "--label", "kind", "--candidates", "hour"
+        "features", "few.csv", "--client", "plane", "--category", "kind", "--candidates", "hour"
     )
     assert told.code == 0
     assert "cannot tell: 4 clients are too few; they may differ in kind (" in " ".join(
@@ -142,20 +142,20 @@ def test_what_cannot_be_meant_is_one_line(walk, options, said):
     [
         (
             "nope",
-            "expected a column 'nope', got plane, kind, region, hour, wind; name yours with --label",
+            "expected a column 'nope', got plane, kind, region, hour, wind; name yours with --category",
         ),
-        ("kind,nope", "name yours with --label"),
+        ("kind,nope", "name yours with --category"),
         ("kind,kind", "expected different columns to cross, got 'kind' twice"),
-        ("plane", "expected another column for the label than the client's, got 'plane'"),
-        ("kind,plane", "expected another column for the label than the client's, got 'plane'"),
+        ("plane", "expected another column for the category than the client's, got 'plane'"),
+        ("kind,plane", "expected another column for the category than the client's, got 'plane'"),
         ("wind", "got continuous numbers in column 'wind'"),
     ],
 )
 def test_a_label_that_cannot_be_one_is_one_line_that_names_the_option(walk, label, said):
-    ran = walk("features", "points.csv", "--client", "plane", "--label", label)
+    ran = walk("features", "points.csv", "--client", "plane", "--category", label)
     assert_refused(ran, said)
     assert "--category" not in ran.err
 
 
 def test_the_label_has_to_be_named(walk):
-    assert_refused(walk("features", "points.csv", "--client", "plane"), "--label")
+    assert_refused(walk("features", "points.csv", "--client", "plane"), "--category")

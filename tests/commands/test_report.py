@@ -163,13 +163,13 @@ def test_a_style_is_shown_by_pictures_where_proxy_points_are_some(run, tmp_path,
     assert sections(tmp_path) == ["verdict", "components", "style", "provenance"]
     assert page.count("data:image/png;base64,") == 2 * 5 + 2 * 3
     assert "Style: seed" in page
-    shaped = ("--proxy", "proxy.csv", "--label", "digit", "--shape", "6,6")
+    shaped = ("--proxy", "proxy.csv", "--category", "digit", "--shape", "6,6")
     assert run("report", "mdm.json", "style.json", *shaped).code == 0
     assert written(tmp_path).count("data:image/png;base64,") == 2 * 5 + 2 * 3
 
 
 def test_a_style_is_shown_by_features_where_proxy_points_are_columns(run, tmp_path, styles):
-    table = ("--proxy", "proxy.csv", "--label", "digit")
+    table = ("--proxy", "proxy.csv", "--category", "digit")
     assert run("report", "style.json", *table).code == 0
     page = written(tmp_path)
     assert sections(tmp_path) == ["verdict", "style", "provenance"]
@@ -190,8 +190,14 @@ def test_what_does_not_go_with_a_style_is_refused(run, tmp_path, styles):
         ("style.json", "style.json"): "expected one style file",
         ("mdm.json", "--proxy", "proxy.npz"): "--proxy has no effect without a style file",
         ("style.json", "--shape", "6,6"): "--shape has no effect without --proxy",
-        ("style.json", "--label", "x"): "--label has no effect without --proxy",
-        ("style.json", "--proxy", "proxy.npz", "--label", "x"): "no effect with .npz files",
+        ("style.json", "--category", "x"): "--category has no effect without",
+        (
+            "style.json",
+            "--proxy",
+            "proxy.npz",
+            "--category",
+            "x",
+        ): "--category has no effect without",
         ("style.json", "--proxy", "proxy.npz", "--shape", "6,7"): "expected --shape of 36 numbers",
         ("style.json", "--proxy", "proxy.npz", "--shape", "a"): "expected --shape as whole numbers",
         ("style.json", "--proxy", "proxy.csv"): "'label'",
@@ -199,7 +205,7 @@ def test_what_does_not_go_with_a_style_is_refused(run, tmp_path, styles):
     }
     for arguments, words in refused.items():
         assert_refused(run("report", *arguments), words)
-    few = ("--proxy", "proxy.csv", "--label", "digit", "--features", "p0,p1")
+    few = ("--proxy", "proxy.csv", "--category", "digit", "--features", "p0,p1")
     assert_refused(run("report", "style.json", *few), "expected points of 36 features")
     assert not (tmp_path / "report.html").exists()
 

@@ -12,7 +12,7 @@ from polyurn.storage.models import load_saved
 from style_cases import drawn_world
 
 NAMES = ["one", "two", "three"]
-COMMAND = ("style", "proxy.parquet", "records.csv", "--label", "word", "--client", "speaker")
+COMMAND = ("style", "proxy.parquet", "records.csv", "--category", "word", "--client", "speaker")
 FEW = ("--directions", 2)
 
 
@@ -137,7 +137,7 @@ def test_labels_of_an_archive_that_are_none_are_named_with_their_file(run, files
 def test_a_table_and_an_archive_do_not_go_together(run, files):
     assert_refused(run("style", "proxy.parquet", "records.npz"), "two tables or two .npz files")
     assert_refused(
-        run("style", "proxy.npz", "records.npz", "--label", "x"), "--label has no effect"
+        run("style", "proxy.npz", "records.npz", "--category", "x"), "--category has no effect"
     )
     assert_refused(run("style", "records.npz", "proxy.npz"), "expected an array 'clients'")
 

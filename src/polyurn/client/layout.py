@@ -93,7 +93,6 @@ def find_layout(
     *,
     remembered: Columns = NO_COLUMNS,
     declared: Sequence[str] | int | None = None,
-    called: str = "category",
     elsewhere: Sequence[str] = (),
     is_whole: Callable[[str], bool],
     is_distinct: Callable[[str], bool],
@@ -112,7 +111,7 @@ def find_layout(
     ('Client', 'category', 'opens')
     """
     client = _find("client", names, asked.client, remembered.client)
-    category = _find_category(names, asked.category, remembered.category, option=f"--{called}")
+    category = _find_category(names, asked.category, remembered.category)
     if category is None:
         found = _wide(names, client, asked, declared, is_whole, is_distinct)
         if found is not None:
@@ -123,7 +122,7 @@ def find_layout(
         )
     certain = asked.count == ONE_PER_ROW and ONE_PER_ROW not in names
     count = None if certain else _find("count", names, asked.count, remembered.count)
-    _refuse_two_roles(client, category, count, called)
+    _refuse_two_roles(client, category, count)
     used: dict[Role, str | tuple[str, ...] | None] = {
         "client": client, "category": category, "count": count
     }  # fmt: skip
@@ -205,27 +204,23 @@ def _find_category(
     names: Sequence[str],
     asked: str | Sequence[str] | None,
     remembered: str | Sequence[str] | None,
-    *,
-    option: str,
 ) -> str | tuple[str, ...] | None:
     """The column of the category, or those that are crossed; None if no name fits."""
     if asked is not None:
-        return category_columns(names, asked, option=option)
+        return category_columns(names, asked)
     if remembered is not None:
         with contextlib.suppress(CountsError):
             return category_columns(names, remembered)
     return _alike("category", names)
 
 
-def _refuse_two_roles(
-    client: str, category: str | tuple[str, ...], count: str | None, called: str
-) -> None:
+def _refuse_two_roles(client: str, category: str | tuple[str, ...], count: str | None) -> None:
     if client in _parts(category):
         raise CountsError(
-            f"expected another column for the {called} than the client's, got {client!r}"
+            f"expected another column for the category than the client's, got {client!r}"
         )
     if count is not None and count in (client, *_parts(category)):
-        other = "client" if count == client else called
+        other = "client" if count == client else "category"
         raise CountsError(
             f"expected another column for the counts than the {other}'s, got {count!r}; if every row is "
             "one point, --count 1"

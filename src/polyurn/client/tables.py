@@ -100,7 +100,6 @@ def table_layout(
     *,
     remembered: Columns = NO_COLUMNS,
     declared: Categories | None = None,
-    called: str = "category",
     elsewhere: Sequence[str] = (),
 ) -> Layout:
     """The layout of a data frame: `find_layout` with the frame's columns."""
@@ -110,7 +109,6 @@ def table_layout(
         asked,
         remembered=remembered,
         declared=None if isinstance(declared, Bins) else declared,
-        called=called,
         elsewhere=elsewhere,
         is_whole=lambda name: _is_whole(without_missing(arrow, [name])[0], name),
         is_distinct=lambda name: _n_distinct(arrow, name) == len(arrow),

@@ -28,7 +28,9 @@ def features_command(
     *,
     context: typer.Context,
     table: Path = TABLE,
-    label: str = option(..., "Column with the label; several, with commas between, are crossed."),
+    label: str = option(
+        ..., "Column with the category; several, with commas between, are crossed.", "--category"
+    ),
     client: str | None = CLIENT,
     candidates: str | None = option(
         None,
@@ -48,7 +50,7 @@ def features_command(
 
     Only sums over clients are used. 0: clients are as alike as IID ones. 1: each holds one category.
 
-    Example: `polyurn features flights.csv --client tailnum --label dest --candidates origin,carrier`
+    Example: `polyurn features flights.csv --client tailnum --category dest --candidates origin,carrier`
     """
     from polyurn.integrations.frames import table_features
     from polyurn.sources.clients import naming

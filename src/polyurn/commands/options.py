@@ -96,7 +96,7 @@ MAP = option(None, "What a table calls categories: OLD=NEW with commas, or by-po
 FEATURES = option(
     None, "Columns of numbers, comma-separated, or one with lists; all numbers by default."
 )
-LABEL = option(None, "Column with the label, unless its name is 'label'.")
+LABEL = option(None, "Column with the category, unless its name is 'label'.", "--category")
 CAP = option(None, "Maximum number of points of a client; which ones stay is random.")
 BINS = option(
     None,

@@ -40,9 +40,6 @@ def report_command(
     proxy: Path | None = option(
         None, "CSV, Parquet or .npz: proxy points in which a style is shown, one row each."
     ),
-    label: str | None = option(
-        None, "Column of --proxy with the label, unless its name is 'label'.", Needs("proxy")
-    ),
     features: str | None = option(
         None,
         "Columns of --proxy in which the style is measured, comma-separated, or one with "
@@ -77,7 +74,7 @@ def report_command(
                 "--proxy has no effect without a style file: add one, or leave it out"
             )
         points, labels = read_pictures(
-            proxy, given.style, label=label, features=listed_names(features), shape=shape
+            proxy, given.style, label=columns.category, features=listed_names(features), shape=shape
         )
     clients, names = _read_tables(given, columns, true)
     page = report_on(
@@ -172,9 +169,10 @@ def _read_tables(
 def _check_options(context: typer.Context, given: _Given, proxy: Path | None) -> None:
     """Refuse options that have no effect with these files."""
     if not given.tables:
-        of_tables = ["client", "category", "count", "categories", "drop_empty"]
-        # With proxy points, clients with styles are drawn.
+        of_tables = ["client", "count", "categories", "drop_empty", "drop_missing"]
+        # With proxy points, clients with styles are drawn; those of a table have a category.
         of_tables += ["seed"] if proxy is None else []
+        of_tables += ["category"] if proxy is None or proxy.suffix == ".npz" else []
         refuse_options(context, of_tables, "without a table of clients")
     if given.model is not None:
         refuse_options(context, ["categories"], "with an MDM file, which has its own categories")

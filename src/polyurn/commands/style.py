@@ -57,7 +57,7 @@ def style_command(
     The clients of the table are played in this process: the fit sees sums over them, once. Labels and
     features are those of the proxy points.
 
-    Example: `polyurn style proxy.parquet records.parquet --label digit --client writer -o style.json`
+    Example: `polyurn style proxy.parquet records.parquet --category digit --client writer -o style.json`
     """
     from polyurn.aggregate.local import LocalAggregator
     from polyurn.client.counting import category_names

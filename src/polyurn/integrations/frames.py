@@ -130,7 +130,7 @@ def table_features(
         raise ParameterError(f"expected n_bins from 2 to {_MOST_BINS}, got {n_bins}")
     arrow = as_arrow(table)
     own = None if proxy is None else as_arrow(proxy)
-    layout = table_layout(arrow, Columns(client, label, count), called="label")
+    layout = table_layout(arrow, Columns(client, label, count))
     offered = label_by_column(arrow, layout, candidates, edges=bins, n_bins=n_bins, proxy=own)
     differences = {
         candidate.name: feature_differences(

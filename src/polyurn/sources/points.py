@@ -78,7 +78,7 @@ class PointFile:
         if "," in name:  # several columns, which are crossed
             return name
         with naming(self.path):
-            return find_column(self.columns, name, option="--label")
+            return find_column(self.columns, name, option="--category")
 
     def client_column(self, asked: str | None) -> str:
         """The column with the client: the one that the option names, or "client"."""
@@ -189,7 +189,7 @@ def read_points(
 ) -> Points:
     """The points of a file; labels and features that are not named are found in it."""
     file = PointFile.read(path, say)
-    file.refuse_names({"--label": label, "--client": client, "--features": features})
+    file.refuse_names({"--category": label, "--client": client, "--features": features})
     if file.array is not None and isinstance(declared, tuple):
         raise ParameterError("expected --categories as a number with .npz files, whose labels are")
     column = file.label_column(label)
@@ -263,8 +263,10 @@ def read_pictures(
     shape: str | None,
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Points as a report shows them, shape (n_points, ...): as an archive has them, or of this shape."""
-    file, column = PointFile.read(path), label or "label"
-    file.refuse_names({"--label": label, "--features": features})
+    file = PointFile.read(path)
+    file.refuse_names({"--features": features})
+    lacks = label not in file.columns and "label" in file.columns
+    column = "label" if label is None or lacks else label
     if file.array is not None:  # its labels are numbers, even if they have names elsewhere
         return _shaped(file.array, shape), file.codes(style.model.space.n_labels, column)
     codes = file.codes(style.declared, column)

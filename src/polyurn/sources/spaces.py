@@ -48,7 +48,7 @@ def proxy_space(
     Without `n_directions` there is one per feature, and at most `most_directions`.
     """
     file = PointFile.read(path, say)
-    file.refuse_names({"--label": label, "--features": features})
+    file.refuse_names({"--category": label, "--features": features})
     column = label or "label"
     codes = file.codes(
         federation.declared,

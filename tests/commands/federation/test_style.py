@@ -66,7 +66,7 @@ def test_whether_there_is_a_guarantee_has_to_be_said(run, fed, proxy):
     ("options", "words"),
     [
         (("--epsilon", 1), ["--epsilon has no effect with --no-privacy"]),
-        (("--label", "word"), ["proxy.csv", "'word'"]),
+        (("--category", "word"), ["proxy.csv", "'word'"]),
         (("--features", "width,depth"), ["proxy.csv", "'depth'"]),
         (("--directions", 3), ["n_directions from 1 to 2"]),
         (("--radius", 0), ["radius above 0"]),
@@ -113,7 +113,7 @@ def test_archives_and_spaces_have_names_of_their_own(run, fed, proxy, tmp_path):
     for place in ("proxy.npz", "space.json"):
         assert_refused(run(*ask, place, "--no-privacy"), "the server is down")
         assert_refused(
-            run(*ask, place, "--no-privacy", "--label", "x"), "--label has no effect with"
+            run(*ask, place, "--no-privacy", "--category", "x"), "--category has no effect with"
         )
     refused = run(*ask, "space.json", "--no-privacy", "--directions", 1)
     assert_refused(refused, "--directions has no effect with space.json, a style space")

@@ -220,9 +220,9 @@ class Command:
 
 _COMMANDS = (
     Command(
-        ("features", "records.csv", "--label", "category"),
+        ("features", "records.csv", "--category", "category"),
         {
-            "--label": (*NAMES, "client,category"), "--candidates": (*NAMES, "income,client", ","),
+            "--category": (*NAMES, "client,category"), "--candidates": (*NAMES, "income,client", ","),
             "--proxy": PLACES,
             "--bins": WHOLE, "--range": ("income=0:9", "income=9:0", "x=0:1", "=", "income", "a=b:c",
                 "income=nan:1", "income=0:inf"), "--seed": SEEDS, "--client": NAMES,

@@ -33,7 +33,7 @@ _COMMANDS = (
     Command(
         ("style", "proxy.csv", "held.csv"),
         {
-            "--output": OUTPUTS, "--label": NAMES, "--client": NAMES, "--features": _COLUMNS,
+            "--output": OUTPUTS, "--category": NAMES, "--client": NAMES, "--features": _COLUMNS,
             "--categories": CATEGORIES, "--directions": WHOLE, "--radius": REAL,
             "--label-effect": None, "--epsilon": REAL, "--delta": REAL, "--ledger-epsilon": REAL,
         },
@@ -43,7 +43,7 @@ _COMMANDS = (
         ("style", "proxy.npz", "held.npz"),
         {"--output": OUTPUTS, "--categories": CATEGORIES, "--directions": ("1", "2", "3"),
          "--radius": REAL},
-        idle=(("--label", "x"), ("--client", "x"), ("--features", "x")),
+        idle=(("--category", "x"), ("--client", "x"), ("--features", "x")),
     ),
     Command(("show", "style.json"), {}),
     Command(

@@ -1,5 +1,7 @@
 """Which columns mean what: names that tell, names that are given, tables with only one way to read."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 
 import pandas as pd
@@ -13,15 +15,29 @@ from polyurn.client.tables import table_layout
 from polyurn.errors import CountsError
 
 
+@dataclass
+class Told:
+    """A table of ten rows, of which only this is known; in row i the column "x" has "x-i"."""
+
+    whole: Sequence[str]
+    distinct: Sequence[str]
+    values: dict[str, int]
+
+    def is_whole(self, name):
+        return name in self.whole
+
+    def n_distinct(self, name):
+        return len(self) if name in self.distinct else self.values.get(name, 2)
+
+    def first(self, name, n):
+        return [f"{name}-{i}" for i in range(n)]
+
+    def __len__(self):
+        return 1_000
+
+
 def layout(names, asked=None, *, whole=(), distinct=(), values=None, **known):
-    return find_layout(
-        names,
-        asked or Columns(),
-        is_whole=lambda name: name in whole,
-        is_distinct=lambda name: name in distinct,
-        n_distinct=lambda name: (values or {}).get(name, 2),
-        **known,
-    )
+    return find_layout(names, Told(whole, distinct, values or {}), asked or Columns(), **known)
 
 
 def test_columns_of_the_usual_names_are_found_without_a_remark():
@@ -77,9 +93,38 @@ def test_the_first_errors_of_every_newcomer_name_the_options():
         layout(["user", "app", "opens"], whole=["opens"], values={"user": 80, "app": 5})
     assert str(caught.value) == (
         "expected columns 'client' and 'category', got user, app, opens; name yours, such as "
-        "--client user --category app --count opens (80 clients, 5 categories), or --client app "
-        "--category user --count opens (5 clients, 80 categories)"
+        "--client user --category app (80 clients, 5 categories; the first rows: client user-0 has 1 of "
+        "app-0, client user-1 has 1 of app-1), or --client app --category user (5 clients, 80 "
+        "categories); every row is one point, unless --count names a column of counts"
     )
+
+
+def test_no_column_of_numbers_is_suggested_as_counts():
+    with pytest.raises(CountsError) as caught:
+        layout(["hospital", "diagnosis", "age"], whole=["age"])
+    assert "--count age" not in str(caught.value)
+    with pytest.raises(CountsError) as caught:
+        layout(["client", "flu", "burn"], whole=["flu", "burn"], distinct=["client"])
+    assert "--count " not in str(caught.value).replace("--count names", "")
+    assert (
+        "; 2 columns of counts, one per category, are a wide table: --categories flu,burn reads it so "
+        "(the first row: client client-0 has flu-0 of flu, burn-0 of burn)" in str(caught.value)
+    )
+
+
+def test_what_is_suggested_is_what_is_read_when_it_is_obeyed():
+    wide = pd.DataFrame({"client": ["a", "b"], "flu": [3, 1], "burn": [0, 2]})
+    with pytest.raises(
+        CountsError, match=r"--categories flu,burn .*client a has 3 of flu, 0 of burn"
+    ):
+        table_layout(wide, Columns())
+    obeyed = table_histograms(wide, categories=("flu", "burn"))
+    assert obeyed.counts.toarray().tolist() == [[3, 0], [1, 2]]
+    long = pd.DataFrame({"ward": ["a", "a", "b"], "what": ["x", "x", "y"], "age": [61, 9, 40]})
+    with pytest.raises(CountsError, match=r"--client ward --category what .*client a has 1 of x"):
+        table_layout(long, Columns())
+    obeyed = table_histograms(long, categories=("x", "y"), client="ward", category="what")
+    assert obeyed.counts.toarray().tolist() == [[2, 0], [0, 1]]
 
 
 def test_a_name_with_spaces_is_quoted_as_a_shell_needs_it():
@@ -242,8 +287,10 @@ def test_where_no_name_tells_the_reading_of_more_clients_is_first():
     with pytest.raises(CountsError) as caught:
         layout(list(values), values=values, distinct=["when"])
     assert str(caught.value).endswith(
-        "such as --client member --category genre (671 clients, 19 categories), or --client genre "
-        "--category member (19 clients, 671 categories)"
+        "or --client genre --category member (19 clients, 671 categories)"
+    )
+    assert "such as --client member --category genre (671 clients, 19 categories; " in str(
+        caught.value
     )
 
 

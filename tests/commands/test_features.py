@@ -154,7 +154,6 @@ def test_what_cannot_be_meant_is_one_line(walk, options, said):
 def test_a_label_that_cannot_be_one_is_one_line_that_names_the_option(walk, label, said):
     ran = walk("features", "points.csv", "--client", "plane", "--category", label)
     assert_refused(ran, said)
-    assert "--category" not in ran.err
 
 
 def test_the_label_has_to_be_named(walk):

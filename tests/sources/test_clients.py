@@ -212,6 +212,17 @@ def test_missing_values_are_refused_unless_they_are_to_be_left_out(run, tmp_path
     assert run(command, "t.csv", *model, *more, "--drop-missing").code == 0
 
 
+def test_ages_are_not_taken_for_counts_in_silence(run, tmp_path):
+    rows = [f"h{i % 4},{['flu', 'burn', 'gout'][i % 3]},{20 + i}" for i in range(60)]
+    (tmp_path / "t.csv").write_text("hospital,diagnosis,age\n" + "\n".join(rows))
+    named = ("--client", "hospital", "--category", "diagnosis")
+    ran = run("histogram", "t.csv", *named, "--count", "age")
+    assert "is column 'age' one of counts? 48 rows have another number there" in ran.err
+    assert "is column" not in run("histogram", "t.csv", *named).err
+    (tmp_path / "long.csv").write_text("client,category,count\na,x,3\na,x,3\nb,y,2\n")
+    assert "is column" not in run("histogram", "long.csv").err
+
+
 def test_more_categories_than_clients_are_remarked(run, tmp_path):
     (tmp_path / "t.csv").write_text("client,category\na,x\na,y\nb,z\nb,z\n")
     assert "more categories (3) than clients (2)" in histograms(run, "t.csv")[1]

@@ -8,9 +8,9 @@ import contextlib
 import difflib
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from polyurn.counts import short_list
 from polyurn.errors import CountsError
@@ -19,14 +19,32 @@ from polyurn.wording import counted
 Role: TypeAlias = Literal["client", "category", "count"]
 
 # Common names of such columns, only for suggestions.
-_OFTEN: dict[Role, tuple[str, ...]] = {
+_OFTEN: Mapping[Role, tuple[str, ...]] = {
     "client": ("client", "user", "customer", "device", "owner", "writer", "person"),
     "category": ("category", "label", "class", "item", "type", "kind"),
-    "count": ("count", "number", "times", "frequency", "total", "amount"),
 }
 # A table of a client and two numbers may as well be (client, category, count).
 _FEWEST_WIDE = 3
 ONE_PER_ROW = "1"
+_FIRST_ROWS = 2  # that an error shows as they would be read
+
+
+class Cells(Protocol):
+    """What the columns of a table hold."""
+
+    def is_whole(self, name: str) -> bool:
+        """Whether a column has whole numbers only, of at least 0."""
+        ...
+
+    def n_distinct(self, name: str) -> int:
+        """How many values a column has."""
+        ...
+
+    def first(self, name: str, n: int) -> list[str]:
+        """The first values of a column, `n` at most."""
+        ...
+
+    def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -89,39 +107,24 @@ class Layout:
 
 def find_layout(
     names: Sequence[str],
+    cells: Cells,
     asked: Columns = NO_COLUMNS,
     *,
     remembered: Columns = NO_COLUMNS,
     declared: Sequence[str] | int | None = None,
     elsewhere: Sequence[str] = (),
-    is_whole: Callable[[str], bool],
-    is_distinct: Callable[[str], bool],
-    n_distinct: Callable[[str], int],
 ) -> Layout:
-    """Find out which columns mean what; the functions say what a column of that name holds.
-
-    Examples
-    --------
-    >>> numbers = {"opens"}
-    >>> found = find_layout(
-    ...     ["Client", "category", "opens"], Columns(count="opens"),
-    ...     is_whole=numbers.__contains__, is_distinct=lambda name: False, n_distinct=len,
-    ... )
-    >>> found.client, found.category, found.count
-    ('Client', 'category', 'opens')
-    """
+    """Find out which columns mean what, by their names and by what they hold."""
     client = _find("client", names, asked.client, remembered.client)
     category = _find_category(names, asked.category, remembered.category)
     if category is None:
-        found = _wide(names, client, asked, declared, is_whole, is_distinct)
+        found = _wide(names, cells, client, asked, declared)
         if found is not None:
             return found
-    if client is None or category is None:
-        raise CountsError(
-            _missing(names, client, category, asked.count, is_whole, is_distinct, n_distinct)
-        )
     certain = asked.count == ONE_PER_ROW and ONE_PER_ROW not in names
     count = None if certain else _find("count", names, asked.count, remembered.count)
+    if client is None or category is None:
+        raise CountsError(_missing(names, cells, client, category, count, certain=certain))
     _refuse_two_roles(client, category, count)
     used: dict[Role, str | tuple[str, ...] | None] = {
         "client": client, "category": category, "count": count
@@ -252,11 +255,10 @@ def _plain(name: str) -> str:
 
 def _wide(
     names: Sequence[str],
+    cells: Cells,
     client: str | None,
     asked: Columns,
     declared: Sequence[str] | int | None,
-    is_whole: Callable[[str], bool],
-    is_distinct: Callable[[str], bool],
 ) -> Layout | None:
     """The layout of one row per client and one column per category, if no other is possible."""
     if asked.count is not None:
@@ -268,7 +270,7 @@ def _wide(
         if len(wide) < 2:
             return None
     else:
-        texts = [name for name in names if name != client and not is_whole(name)]
+        texts = [name for name in names if name != client and not cells.is_whole(name)]
         if client is None and len(texts) == 1:
             (client,), texts = texts, []
         wide = tuple(name for name in names if name != client)
@@ -278,10 +280,13 @@ def _wide(
     others = tuple(name for name in names if name not in wide)
     if client is None and len(others) == 1:
         client = others[0]
-    if client is None or not is_distinct(client):
+    if client is None or cells.n_distinct(client) < len(cells):
         return None
     unread = tuple(name for name in others if name != client)
-    remarks = [f"one row per client (column {client!r}); the categories are {short_list(wide)}"]
+    remarks = [
+        f"one row per client (column {client!r}); the categories are {short_list(wide)}; "
+        f"{_first_wide(cells, client, wide)}"
+    ]
     if lacking:
         remarks.append(f"no column, so no points: {short_list(lacking)}")
     if unread:
@@ -291,14 +296,14 @@ def _wide(
 
 def _missing(
     names: Sequence[str],
+    cells: Cells,
     client: str | None,
     category: str | tuple[str, ...] | None,
     count: str | None,
-    is_whole: Callable[[str], bool],
-    is_distinct: Callable[[str], bool],
-    n_distinct: Callable[[str], int],
+    *,
+    certain: bool,
 ) -> str:
-    """The error text where a column cannot be found: those that there are, and suggested options."""
+    """The error text where a column cannot be found: those that there are, and how they may be read."""
     lacking: list[Role] = ["client"] if client is None else []
     lacking += ["category"] if category is None else []
     text = (
@@ -310,26 +315,75 @@ def _missing(
     free = [name for name in names if name not in (client, *_parts(category), count)]
     if len(free) < len(lacking):
         return f"{text}; a table needs a column for the client and one for the category"
+    if (
+        category is None
+        and count is None
+        and not certain
+        and (hint := _as_wide(cells, client, free))
+    ):
+        text += f"; {hint}; else"
+    else:
+        text += ";"
     # Where no name tells, the clients are more likely the column of more values, if not one a row.
-    free.sort(key=lambda name: (is_distinct(name), -n_distinct(name)))
-    found = {role: _guess(role, free, is_whole) for role in lacking}
-    counts = [name for name in free if is_whole(name)]
-    if count is None and "count" not in names and counts:
-        found["count"] = _guess("count", counts, is_whole)
-    text = f"{text}; name yours, such as {_options(found)}"
-    if len(lacking) < 2:
-        return text
-    one, other = found["client"], found["category"]
-    clients, categories = (counted(n_distinct(one), noun) for noun in ("client", "category"))
-    text += f" ({clients}, {counted(n_distinct(other), 'category')}), or "
-    found |= {"client": other, "category": one}
-    return f"{text}{_options(found)} ({counted(n_distinct(other), 'client')}, {categories})"
+    free.sort(key=lambda name: (cells.n_distinct(name) == len(cells), -cells.n_distinct(name)))
+    found = {role: _guess(role, free, cells) for role in lacking}
+    read = Layout(client or found["client"], category or found["category"], count)
+    text += f" name yours, such as {_options(found)} ({_as_long(cells, read)})"
+    if len(lacking) == 2:
+        swapped: dict[Role, str] = {"client": found["category"], "category": found["client"]}
+        text += f", or {_options(swapped)} ({_numbers(cells, swapped.values())})"
+    if count is None and not certain and any(map(cells.is_whole, free)):
+        text += "; every row is one point, unless --count names a column of counts"
+    return text
 
 
-def _guess(role: Role, free: list[str], is_whole: Callable[[str], bool]) -> str:
+def _as_wide(cells: Cells, client: str | None, free: list[str]) -> str:
+    """A hint that a table with too few columns to be sure may be wide."""
+    texts = [name for name in free if not cells.is_whole(name)]
+    wide = [name for name in free if name not in texts]
+    owner = client or next(iter(texts), None)
+    if owner is None or len(wide) < 2 or len(texts) > (client is None):
+        return ""
+    if cells.n_distinct(owner) < len(cells):
+        return ""
+    named = "" if client else f"--client {shlex.quote(owner)} "
+    return (
+        f"{len(wide)} columns of counts, one per category, are a wide table: {named}--categories "
+        f"{shlex.quote(','.join(wide))} reads it so ({_first_wide(cells, owner, wide)})"
+    )
+
+
+def _first_wide(cells: Cells, client: str, wide: Sequence[str]) -> str:
+    """The first row of a wide table as it is read."""
+    (owner,) = cells.first(client, 1)
+    held = short_list([f"{n} of {name}" for name in wide for n in cells.first(name, 1)])
+    return f"the first row: client {owner} has {held}"
+
+
+def _as_long(cells: Cells, read: Layout) -> str:
+    """How many clients and categories there are in a long table, and its first rows as they are read."""
+    names = [read.client, *filter(None, _parts(read.category))]
+    columns = [cells.first(name, _FIRST_ROWS) for name in names]
+    counts = ["1"] * len(columns[0]) if read.count is None else cells.first(read.count, _FIRST_ROWS)
+    rows = [
+        f"client {owner} has {n} of {' × '.join(parts)}"
+        for n, owner, *parts in zip(counts, *columns, strict=True)
+    ]
+    return f"{_numbers(cells, names)}; the first rows: {', '.join(rows)}"
+
+
+def _numbers(cells: Cells, names: Iterable[str]) -> str:
+    """How many clients there are, and how many categories; of crossed columns, of each."""
+    client, *category = (cells.n_distinct(name) for name in names)
+    times = " × ".join(f"{n:,}" for n in category[:-1])
+    last = counted(category[-1], "category")
+    return f"{counted(client, 'client')}, {times + ' × ' if times else ''}{last}"
+
+
+def _guess(role: Role, free: list[str], cells: Cells) -> str:
     """The most likely column for a role, which is removed from `free`."""
     near = next((n for often in _OFTEN[role] if (n := _nearest(often, free))), None)
-    texts = [name for name in free if not is_whole(name)]
+    texts = [name for name in free if not cells.is_whole(name)]
     name = near or next(iter(texts or free))
     free.remove(name)
     return name

@@ -7,8 +7,7 @@ meaning of the columns.
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,6 +39,7 @@ from polyurn.client.layout import (
 from polyurn.counts import Match, category_positions, short_list
 from polyurn.errors import CountsError, RowError
 from polyurn.typed.arguments import checked
+from polyurn.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,21 +106,44 @@ def table_layout(
     arrow = as_arrow(table)
     found = find_layout(
         arrow.column_names,
+        _Cells(arrow),
         asked,
         remembered=remembered,
         declared=None if isinstance(declared, Bins) else declared,
         elsewhere=elsewhere,
-        is_whole=lambda name: _is_whole(without_missing(arrow, [name])[0], name),
-        is_distinct=lambda name: _n_distinct(arrow, name) == len(arrow),
-        n_distinct=partial(_n_distinct, arrow),
     )
     if not isinstance(table, type(arrow)) or table.column_names == arrow.column_names:
         return found
     return replace(found, remarks=("spaces around names and texts are left out", *found.remarks))
 
 
-def layout_histograms(table: object, layout: Layout, categories: Categories) -> Histograms:
-    """The histograms of a data frame whose layout is known."""
+@dataclass(frozen=True)
+class _Cells:
+    """What the columns of a table hold, apart from missing values."""
+
+    table: "pa.Table"
+
+    def is_whole(self, name: str) -> bool:
+        return _is_whole(without_missing(self.table, [name])[0], name)
+
+    def n_distinct(self, name: str) -> int:
+        return len(distinct_values(plain_column(without_missing(self.table, [name])[0], name))[0])
+
+    def first(self, name: str, n: int) -> list[str]:
+        return [str(value) for value in self.table[name][:n].to_pylist()]
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+
+def layout_histograms(
+    table: object,
+    layout: Layout,
+    categories: Categories,
+    *,
+    say: Callable[[str], None] | None = None,
+) -> Histograms:
+    """The histograms of a data frame whose layout is known; `say` is told what may be no counts."""
     arrow = as_arrow(table)
     if layout.category is None:
         return _wide_histograms(arrow, layout, categories)
@@ -129,7 +152,24 @@ def layout_histograms(table: object, layout: Layout, categories: Categories) -> 
     found = tally(owner, codes, given, clients=clients, categories=categories)
     if layout.count is None and not layout.certain and found.counts.nnz == len(owner):
         _refuse_unread_counts(arrow, layout)
+    if say is not None and layout.count is not None:
+        _question_counts(owner * found.counts.shape[1] + codes, given, layout.count, say)
     return found
+
+
+def _question_counts(
+    cells: NDArray[np.int64], given: NDArray[np.int64], name: str, say: Callable[[str], None]
+) -> None:
+    """Question a column whose numbers differ for the same client and category: they may be no counts."""
+    order = np.argsort(cells, kind="stable")
+    again = np.diff(cells[order]) == 0
+    differ = int((again & (np.diff(given[order]) != 0)).sum())
+    if differ:
+        rows = counted(differ, "row has", "rows have")
+        say(
+            f"is column {name!r} one of counts? {rows} another number there than an earlier row of the "
+            "same client and category, and they were added; if every row is one point, --count 1"
+        )
 
 
 def layout_rows(
@@ -291,10 +331,6 @@ def _is_whole(table: "pa.Table", name: str) -> bool:
     except CountsError:
         return False
     return True
-
-
-def _n_distinct(table: "pa.Table", name: str) -> int:
-    return len(distinct_values(plain_column(without_missing(table, [name])[0], name))[0])
 
 
 def observed_codes(

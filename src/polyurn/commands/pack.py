@@ -89,7 +89,8 @@ def _sentences(totals: "Totals") -> list[str]:
     if totals.n_duplicates:
         rows = counted(totals.n_duplicates, "row has", "rows have")
         sentences.append(
-            f"{rows} the client and category of an earlier one; their counts were added"
+            f"{rows} the client and category of an earlier one; their counts were added: if the column "
+            "has no counts, and every row is one point, --count 1"
         )
     if totals.n_empty:
         sentences.append(f"left out {counted(totals.n_empty, 'client')} without points")

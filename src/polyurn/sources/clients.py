@@ -286,7 +286,7 @@ def histograms_of(
             reading.say(_shown(shown := shown_categories(table, layout)))
         if reading.match:
             table = with_names(table, layout.category, shown, reading.match, reading.say)
-        found = layout_histograms(table, layout, shown)
+        found = layout_histograms(table, layout, shown, say=reading.say)
         n_clients, n_categories = found.shape
         if declared is None and n_categories > n_clients:
             reading.say(

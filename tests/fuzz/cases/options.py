@@ -319,7 +319,8 @@ _COMMANDS = (
         {
             "--output": OUTPUTS, "--title": _TITLES, "--true": ("true", "x", ""),
                 "--metric": ("accuracy", "x", ""),
-            "--categories": CATEGORIES, "--drop-empty": None, "--drop-missing": None, "--seed": SEEDS, **_COLUMNS,
+            "--categories": CATEGORIES, "--drop-empty": None, "--drop-missing": None, "--seed": SEEDS,
+            **_COLUMNS,
         },
         idle=(
             ("--client", "x"), ("--category", "x"), ("--count", "x"), ("--drop-empty",),

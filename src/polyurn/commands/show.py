@@ -51,6 +51,8 @@ def show_command(
             privacy["guarantee"] = kept.guarantee.to_json()
         document = {**views.mdm_json(model.model, model.categories), "privacy": privacy}
         _show(as_json, document, views.mdm_table(model.model, model.categories), model.provenance)
+        if not as_json:
+            views.say_findings(model.model, model.categories)
 
 
 def _show(

@@ -97,6 +97,18 @@ def say_learned(saved: Saved[MDM]) -> None:
         _fit_sentences(saved) if provenance.fit is not None else _choice_sentences(saved)
     ):
         say(sentence)
+    say_findings(saved.model, saved.categories)
+
+
+def say_findings(mdm: MDM, categories: tuple[str, ...] | None) -> None:
+    """A sentence about each component of a mixture with splits."""
+    if mdm.splits is None:
+        return
+    from polyurn.model.split_findings import findings
+
+    names = names_of(mdm, categories)
+    for k, found in enumerate(findings(mdm)):
+        say(f"component {k + 1}: {found.words(names)}")
 
 
 def _fit_sentences(saved: Saved[MDM]) -> list[str]:
@@ -146,15 +158,14 @@ def _component_sentences(done: "Fit | Candidate") -> list[str]:
 
 def mdm_table(mdm: MDM, categories: tuple[str, ...] | None) -> Table:
     """One row per component."""
-    names = categories or tuple(str(j) for j in range(mdm.n_categories))
-    shares = mdm.shares
+    names, shares = names_of(mdm, categories), mdm.shares
     largest = np.argsort(-shares, axis=1, kind="stable")[:, :5]
     return table_of(
         f"{counted(mdm.n_components, 'component')}, {counted(mdm.n_categories, 'category')}",
         (
             "component",
             "weight",
-            "concentration α₀",
+            "concentration α₀" if mdm.splits is None else "concentration of the root",
             "mean size",
             "largest categories (expected share)",
         ),
@@ -172,6 +183,11 @@ def mdm_table(mdm: MDM, categories: tuple[str, ...] | None) -> Table:
     )
 
 
+def names_of(mdm: MDM, categories: tuple[str, ...] | None) -> tuple[str, ...]:
+    """The names of the categories, or their numbers."""
+    return categories or tuple(str(j) for j in range(mdm.n_categories))
+
+
 def mdm_json(mdm: MDM, categories: tuple[str, ...] | None) -> dict[str, Any]:
     """The parameters, for JSON."""
     return {
@@ -183,7 +199,20 @@ def mdm_json(mdm: MDM, categories: tuple[str, ...] | None) -> dict[str, Any]:
         "weights": mdm.weights.tolist(),
         "alphas": mdm.alphas.tolist(),
         "mean_sizes": mdm.sizes.mean().tolist(),
+        **({} if mdm.splits is None else {"splits": _splits_json(mdm, names_of(mdm, categories))}),
     }
+
+
+def _splits_json(mdm: MDM, names: tuple[str, ...]) -> dict[str, Any]:
+    from polyurn.model.split_findings import findings
+
+    assert mdm.splits is not None
+    found = [
+        {"variance": one.variance, "together": [[names[i], names[j], r] for i, j, r in one.pairs]}
+        for one in findings(mdm)
+    ]
+    splits = to_json(mdm.splits) | {"tree": mdm.splits.tree.nested(names)}
+    return {**splits, "shares": mdm.shares.tolist(), "findings": found}
 
 
 def selection_table(choice: "Selection") -> Table:

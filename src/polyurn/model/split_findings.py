@@ -16,6 +16,7 @@ from polyurn.model.splits import Splits
 
 # Enough for a correlation to 0.02 and a variance to 3 %.
 _N_DRAWN = 4_000
+EVENNESS = ("more even than chance", "as even as chance", "less even than chance")
 _EVEN, _UNEVEN = 0.9, 1.1  # times the variance of a multinomial
 _TOGETHER, _MOST_PAIRS = 0.25, 3
 
@@ -44,9 +45,7 @@ class Finding:
         >>> Finding(0.072, ((0, 1, 0.712),)).words(["Animation", "Children"])
         'more even than chance (0.07 times its variance); Animation and Children (+0.71) go together'
         """
-        even = evenness(self.variance)
-        said = "as even as chance" if even == "as chance" else f"{even} than chance"
-        said += f" ({self.variance:.2f} times its variance)"
+        said = f"{evenness(self.variance)} ({self.variance:.2f} times its variance)"
         together = ", ".join(f"{names[i]} and {names[j]} ({r:+.2f})" for i, j, r in self.pairs)
         return f"{said}; {together} go together" if together else said
 
@@ -85,8 +84,8 @@ class SplitLaw:
 
 
 def evenness(variance: float) -> str:
-    """`more even`, `less even`, or `as chance`, of a multiple of chance's variance."""
-    return "more even" if variance < _EVEN else "less even" if variance > _UNEVEN else "as chance"
+    """Which of `EVENNESS` is said of a multiple of chance's variance."""
+    return EVENNESS[0 if variance < _EVEN else 2 if variance > _UNEVEN else 1]
 
 
 def findings(mdm: MDM, *, rng: int | np.random.Generator | None = 0) -> list[Finding]:
@@ -128,22 +127,19 @@ def split_laws(mdm: MDM, components: Sequence[int]) -> list[SplitLaw]:
     points = (mdm.shares * mdm.sizes.mean()[:, None])[[*components]]
     totals = np.maximum(np.rint(splits.tree.totals(points)), 2).astype(np.int64)
     most = int(totals.max())
-    of_laws, plain = (
-        one.log_laws(most) for one in (splits, Splits(splits.tree, splits.concentrations))
-    )
+    plain = Splits(splits.tree, splits.concentrations)
+    both = splits.log_laws(most), plain.log_laws(most)
     found = []
     for k, node in zip(*np.nonzero(splits.of_inner > 0), strict=True):
         total = int(totals[k, node])
-        laws = [np.exp(_log_law(*logs[k, node], total)) for logs in (of_laws, plain)]
-        found.append(SplitLaw(components[k], int(node), total, *laws))
+        law, beta_binomial = (_law(logs[k, node], total) for logs in both)
+        found.append(SplitLaw(components[k], int(node), total, law, beta_binomial))
     return found
 
 
-def _log_law(
-    left: NDArray[np.float64], right: NDArray[np.float64], total: int
-) -> NDArray[np.float64]:
-    logs = left[: total + 1] + right[total::-1]
-    return np.asarray(logs - np.logaddexp.reduce(logs))
+def _law(log_laws: NDArray[np.float64], total: int) -> NDArray[np.float64]:
+    logs = log_laws[0, : total + 1] + log_laws[1, total::-1]
+    return np.asarray(np.exp(logs - np.logaddexp.reduce(logs)))
 
 
 def _splits_of(mdm: MDM) -> Splits:

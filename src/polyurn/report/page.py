@@ -21,6 +21,7 @@ from polyurn.report.model_section import choice_section, components_section
 from polyurn.report.parts import Figure, Section
 from polyurn.report.population_section import populations_section
 from polyurn.report.provenance_section import provenance_section, traffic_section
+from polyurn.report.splits_section import splits_section
 from polyurn.report.style_section import style_section
 from polyurn.report.sweep_section import sweep_section
 from polyurn.storage.models import Saved
@@ -35,6 +36,7 @@ except ImportError as error:
 # The page from top to bottom; a section that has nothing to show is None.
 _SECTIONS = (
     components_section,
+    splits_section,
     choice_section,
     populations_section,
     style_section,

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import polyurn as pu
 from partition_cases import LABELS, MIXTURE, NAMES
 from polyurn import IID, MDM, Sizes
 from polyurn.errors import CountsError, ParameterError, PartitionError
@@ -174,3 +175,55 @@ def test_the_partitioner_gives_clients_a_style(monkeypatch, columns, n_clients):
     partitioner.dataset = Dataset.from_dict({"label": labels} | named)
     assert style_rest(features, partitioner.partition) > 2.5
     assert len(partitioner.load_partition(0)) == 12
+
+
+# ------------------------------------------------------------------------- from the environment
+
+
+def from_environment(*arguments):
+    from polyurn.integrations.flwr_datasets import partitioner_from_environment
+
+    return partitioner_from_environment(*arguments)
+
+
+def test_a_partition_that_the_environment_names_is_that_of_the_file(tmp_path, monkeypatch):
+    from datasets import Dataset
+
+    parts = pu.Partition.from_lists([[3, 1], [0]])
+    pu.save_partition(parts, tmp_path / "clients.json")
+    monkeypatch.setenv("POLYURN_PARTITION", str(tmp_path / "clients.json"))
+    partitioner = from_environment(object())
+    partitioner.dataset = Dataset.from_dict({"row": [0, 1, 2, 3]})
+    assert partitioner.num_partitions == 2
+    assert [partitioner.load_partition(i)["row"][:] for i in range(2)] == [[3, 1], [0]]
+    with pytest.raises(ParameterError, match="from 0 to 1, got 2"):
+        partitioner.load_partition(2)
+
+
+def test_a_population_that_the_environment_names_is_drawn_with_its_seed(tmp_path, monkeypatch):
+    from datasets import Dataset
+
+    mdm = pu.MDM([1.0], [[1.0, 1.0]], pu.Sizes.constant(5, n_components=1))
+    pu.save(mdm, tmp_path / "mdm.json")
+    monkeypatch.setenv("POLYURN_POPULATION", str(tmp_path / "mdm.json"))
+    monkeypatch.setenv("POLYURN_CLIENTS", "3")
+    rows = []
+    for seed in ("7", "7", "8"):
+        monkeypatch.setenv("POLYURN_SEED", seed)
+        partitioner = from_environment()
+        partitioner.dataset = Dataset.from_dict({"label": [0, 1] * 50})
+        rows.append(partitioner.partition.indices.tolist())
+    assert (len(rows[0]), partitioner.num_partitions) == (15, 3)
+    assert rows[0] == rows[1] != rows[2]
+    monkeypatch.setenv("POLYURN_CLIENTS", "many")
+    with pytest.raises(ParameterError, match="POLYURN_CLIENTS"):
+        from_environment()
+
+
+def test_without_an_environment_the_apps_own_partitioner_is_taken_or_there_is_an_error(monkeypatch):
+    for name in ("POLYURN_PARTITION", "POLYURN_POPULATION"):
+        monkeypatch.delenv(name, raising=False)
+    own = object()
+    assert from_environment(own) is own
+    with pytest.raises(ParameterError, match="POLYURN_PARTITION"):
+        from_environment()

@@ -1,8 +1,9 @@
-"""A partitioner for flwr-datasets: simulated clients of a learned population inside `FederatedDataset`.
+"""Partitioners for flwr-datasets: simulated clients of a learned population inside `FederatedDataset`.
 
-Reads the columns that it partitions by; how points are given is `partitioning/`.
+They read the columns that they partition by; how points are given is `partitioning/`.
 """
 
+import os
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,6 +21,8 @@ from polyurn.model.populations import Population, check_population
 from polyurn.model.style import Style
 from polyurn.partitioning.assign import cover, partition
 from polyurn.partitioning.result import Partition, Shortfall
+from polyurn.storage.models import load
+from polyurn.storage.partitions import load_partition
 
 try:
     from flwr_datasets.partitioner import Partitioner
@@ -29,7 +32,77 @@ except ImportError as error:
     raise MissingDependencyError("flwr-datasets", "flower", "the partitioner") from error
 
 
-class MDMPartitioner(Partitioner):  # type: ignore[misc,unused-ignore]
+def partitioner_from_environment(
+    otherwise: Partitioner | None = None, partition_by: str | Sequence[str] = "label"
+) -> Partitioner:
+    """The clients that a sweep trains on, in the one line that a Flower app needs for that.
+
+    `POLYURN_PARTITION` names a partition, as `polyurn partition` writes it, whose row numbers are those
+    of the dataset. Without one, `POLYURN_POPULATION` names a model's file, whose clients are drawn:
+    `POLYURN_CLIENTS` of them, or until the data are used up, with the seed `POLYURN_SEED` (0).
+
+    Parameters
+    ----------
+    otherwise : Partitioner, optional
+        Returned where neither is set: the app's own. By default that is an error.
+    partition_by : str or sequence of str
+        As in `MDMPartitioner`, for drawn clients.
+    """
+    if path := os.environ.get("POLYURN_PARTITION"):
+        return FixedPartitioner(load_partition(path))
+    if path := os.environ.get("POLYURN_POPULATION"):
+        n_clients, seed = (os.environ.get(f"POLYURN_{name}") for name in ("CLIENTS", "SEED"))
+        try:
+            n_partitions = None if not n_clients else int(n_clients)
+            return MDMPartitioner(
+                check_population(load(path)),
+                partition_by,
+                num_partitions=n_partitions,
+                seed=int(seed or 0),
+            )
+        except ValueError as error:
+            raise ParameterError(f"POLYURN_CLIENTS, POLYURN_SEED: {error}") from error
+    if otherwise is None:
+        raise ParameterError(
+            "expected the path of a partition in POLYURN_PARTITION, or of a model in POLYURN_POPULATION"
+        )
+    return otherwise
+
+
+class FixedPartitioner(Partitioner):  # type: ignore[misc,unused-ignore]
+    """The clients of a `Partition`, in its order.
+
+    >>> partitioner = FixedPartitioner(Partition.from_lists([[2, 0], [1]]))
+    >>> partitioner.dataset = Dataset.from_dict({"label": [7, 8, 9]})
+    >>> partitioner.num_partitions, partitioner.load_partition(0)["label"][:]
+    (2, [9, 7])
+    """
+
+    def __init__(self, partition: Partition) -> None:
+        super().__init__()
+        self._partition: Partition | None = partition
+
+    def load_partition(self, partition_id: int) -> Dataset:
+        """The data of one client, as a selection from the dataset."""
+        if not 0 <= partition_id < self.num_partitions:
+            raise ParameterError(
+                f"expected a partition from 0 to {self.num_partitions - 1}, got {partition_id}"
+            )
+        return client_dataset(self.dataset, self.partition, partition_id)
+
+    @property
+    def num_partitions(self) -> int:
+        """How many clients there are."""
+        return len(self.partition)
+
+    @property
+    def partition(self) -> Partition:
+        """Which rows each client holds."""
+        assert self._partition is not None
+        return self._partition
+
+
+class MDMPartitioner(FixedPartitioner):
     """Partitions whose histograms are drawn from an MDM, in place of `DirichletPartitioner`.
 
     The clients are drawn and given their points when the first of them is asked for.
@@ -81,7 +154,7 @@ class MDMPartitioner(Partitioner):  # type: ignore[misc,unused-ignore]
         features: str | Sequence[str] | None = None,
         seed: int = 42,
     ) -> None:
-        super().__init__()
+        Partitioner.__init__(self)
         if num_partitions is not None and num_partitions < 1:
             raise ParameterError(f"expected at least one partition, got {num_partitions}")
         if num_partitions is None and not (replace and shortfall == "reuse"):
@@ -98,15 +171,7 @@ class MDMPartitioner(Partitioner):  # type: ignore[misc,unused-ignore]
         self._style = style
         self._features = features
         self._seed = seed
-        self._partition: Partition | None = None
-
-    def load_partition(self, partition_id: int) -> Dataset:
-        """The data of one client, as a selection from the dataset."""
-        if not 0 <= partition_id < self.num_partitions:
-            raise ParameterError(
-                f"expected a partition from 0 to {self.num_partitions - 1}, got {partition_id}"
-            )
-        return client_dataset(self.dataset, self.partition, partition_id)
+        self._partition = None
 
     @property
     def num_partitions(self) -> int:

@@ -4,7 +4,7 @@
 
 Its data come through `partitioner_from_environment` (`integrations/flwr_datasets.py`), with a SuperNode
 for each client of the partition. Its metrics are those that its strategy returns: a line of JSON for
-each round. Every run has a SuperLink of its own, with Flower's own commands; nothing is left behind.
+each round. Every run has a SuperLink of its own, by Flower's own commands; nothing is left behind.
 """
 
 import argparse
@@ -19,16 +19,17 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from polyurn.errors import FileError, ParameterError, PolyurnError, TrainingError
+from polyurn.storage.files import write_whole
 from polyurn.storage.partitions import load_partition
 
-_METRICS, _DONE = "POLYURN_METRICS", "POLYURN_DONE"
+_METRICS, _END = "POLYURN_METRICS", "POLYURN_FLOWER_END"
 _QUIET = {
     "FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1", "RAY_USAGE_STATS_ENABLED": "0"
 }  # fmt: skip
@@ -57,40 +58,40 @@ def simulate(
     app = Path(app)
     overrides = _overrides(app, settings)
     with TemporaryDirectory(prefix="pu") as scratch:  # short: Ray puts its sockets there
-        done, home, port = Path(scratch) / "done", Path(scratch) / "home", _free_port()
+        end, home, port = Path(scratch) / "end", Path(scratch) / "home", _free_port()
         home.mkdir()
-        address = f"127.0.0.1:{port}"
+        address, log = f"127.0.0.1:{port}", Path(scratch) / "flower.log"
         (home / "config.toml").write_text(
             f'[superlink]\ndefault = "own"\n[superlink.own]\naddress = "{address}"\ninsecure = true\n'
         )
         # Flower's commands start one another by name.
         path = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
-        own = {"FLWR_HOME": str(home), "RAY_TMPDIR": scratch, "PATH": path, _DONE: str(done)}
+        own = {"FLWR_HOME": str(home), "RAY_TMPDIR": scratch, "PATH": path, _END: str(end)}
         known = {**os.environ, **_QUIET, **own, **(environment or {})}
-        link = (
+        superlink = (
             "flower-superlink", "--insecure", "--simulation", "--isolation", "process",
             "--disable-runtime-dependency-installation", "--host", "127.0.0.1", "--port", str(port),
         )  # fmt: skip
+        executor = ("flower-superexec", "--insecure", "--runtime-api-address", address)
         nodes = f"num-supernodes={n_nodes} init-args-num-cpus={n_cpus} client-resources-num-cpus=1"
         run = (
             "flwr", "run", str(_wrapped(app, Path(scratch) / "app")), "own", "--stream",
             "--federation-config", nodes, *(f"--run-config={text}" for text in overrides),
         )  # fmt: skip
-        log = Path(scratch) / "flower.log"
-        runner = ("flower-superexec", "--insecure", "--runtime-api-address", address)
-        with _running(link, known, log) as superlink:
-            _wait_for(port, superlink)
-            with _running(runner, known, log) as executor, _running(run, known, None) as client:
-                processes = (superlink, executor, client)
-                while not done.exists() and all(one.poll() is None for one in processes):
+        with _running(superlink, known, log) as first:
+            _wait_for(port, first)
+            with _running(executor, known, log) as second, _running(run, known, None) as third:
+                while not end.exists() and all(p.poll() is None for p in (first, second, third)):
                     time.sleep(0.05)
-        if not done.exists():
+        if not end.exists():
             sys.stderr.write(log.read_text(errors="replace")[-5000:])
-            raise TrainingError(f"the Flower app {app} failed: its output says why")
+        if not end.exists() or end.read_text():
+            why = end.read_text() if end.exists() else "its output says why"
+            raise TrainingError(f"the Flower app {app.name} failed: {why}")
 
 
 def recorded(app: Any) -> Any:
-    """A ServerApp that runs another, and writes down the metrics of every round and that it ended."""
+    """A ServerApp that runs another, and writes down the metrics of every round and how it ended."""
     from flwr.serverapp import ServerApp
     from flwr.serverapp.strategy import Strategy
 
@@ -103,39 +104,46 @@ def recorded(app: Any) -> Any:
 
     @outer.main()
     def main(grid: Any, context: Any) -> None:
-        Strategy.start = noting  # type: ignore[method-assign]
+        Strategy.start, failure = noting, ""  # type: ignore[method-assign]
         try:
             app(grid, context)
+        except Exception as error:
+            failure = f"{type(error).__name__}: {error}"
+            raise
         finally:
             Strategy.start = start  # type: ignore[method-assign]
-        Path(os.environ[_DONE]).touch()
+            write_whole(Path(os.environ[_END]), lambda file: file.write(failure.encode()))
 
     return outer
 
 
 def _note_rounds(strategy: Any, given: dict[str, Any]) -> None:
-    """Have a strategy write a line of JSON after each round, with all metrics that it returns in it."""
+    """Have a strategy write a line of JSON after each round, with all numbers that it returns in it."""
     path, metrics = os.environ.get(_METRICS), dict[str, float]()
-    if path is None:
-        return
-    evaluate = given.get("evaluate_fn")
+    train, evaluate = strategy.aggregate_train, given.get("evaluate_fn")
+
+    def trained(server_round: int, replies: Iterable[Any]) -> Any:
+        """Raise if all clients failed: a strategy would go on with the weights that it has."""
+        replies = list(replies)
+        if replies and all(reply.has_error() for reply in replies):
+            why = replies[0].error.reason
+            raise TrainingError(f"all {len(replies)} clients of round {server_round} failed: {why}")
+        return train(server_round, replies)
 
     def noted(function: Callable[..., Any], *, is_last: bool = False) -> Callable[..., Any]:
-        def call(server_round: int, *args: Any) -> Any:
-            result = function(server_round, *args)
+        def call(server_round: int, *rest: Any) -> Any:
+            result = function(server_round, *rest)
             record = result[1] if isinstance(result, tuple) else result
-            numbers = {k: v for k, v in (record or {}).items() if isinstance(v, int | float)}
-            metrics.update(numbers)
-            if is_last:
-                if metrics:
-                    with open(path, "a") as file:
-                        file.write(json.dumps({"round": server_round, **metrics}) + "\n")
+            metrics.update((k, v) for k, v in (record or {}).items() if isinstance(v, int | float))
+            if is_last and server_round and path and metrics:
+                with open(path, "a") as file:
+                    file.write(json.dumps({"round": server_round, **metrics}) + "\n")
                 metrics.clear()
             return result
 
         return call
 
-    strategy.aggregate_train = noted(strategy.aggregate_train)
+    strategy.aggregate_train = noted(trained)
     strategy.aggregate_evaluate = noted(strategy.aggregate_evaluate, is_last=evaluate is None)
     if evaluate is not None:
         given["evaluate_fn"] = noted(evaluate, is_last=True)
@@ -149,22 +157,21 @@ def _described(app: Path) -> Any:
         _ = described["components"]["serverapp"]
     except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
         raise FileError(
-            f"{app} is not a Flower app: its pyproject.toml names no serverapp"
+            f"{app} is not a Flower app: expected a pyproject.toml that names its serverapp"
         ) from error
     return described
 
 
 def _overrides(app: Path, settings: Mapping[str, Any]) -> list[str]:
-    known = _described(app).get("config", {})
-    found = []
+    """Settings as Flower's command takes them."""
+    known, found = _described(app).get("config", {}), []
     for name, value in settings.items():
         key = name if name in known else name.replace("_", "-")
         if key not in known:
             raise ParameterError(
-                f"{app} has no {name} in its run-config; expected {', '.join(known)}"
+                f"{app.name} has no {name} in its run-config; expected one of {', '.join(known)}"
             )
-        # Flower takes a number with a point for a float only.
-        typed = float(value) if isinstance(known[key], float) else value
+        typed = float(value) if isinstance(known[key], float) else value  # to Flower, 1 is no float
         found.append(f"{key}={json.dumps(typed)}")
     return found
 
@@ -218,13 +225,13 @@ def _wait_for(port: int, superlink: subprocess.Popen[bytes]) -> None:
 
 def main() -> None:
     """The command."""
-    parser = argparse.ArgumentParser(prog=f"python -m {__spec__.name if __spec__ else __name__}")
+    parser = argparse.ArgumentParser(prog="python -m polyurn.sweeps.flower_run")
     parser.add_argument("app", type=Path)
     parser.add_argument("--partition", type=Path, required=True)
     parser.add_argument("--metrics", type=Path, required=True)
-    parser.add_argument("--settings", type=Path)
+    parser.add_argument("--settings", type=Path, help="a JSON file")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
-    parser.add_argument("--seed", type=int)
+    parser.add_argument("--seed", type=int, help="the setting seed, if the app has one")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:

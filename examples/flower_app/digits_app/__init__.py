@@ -1,0 +1,1 @@
+"""An ordinary Flower app: federated averaging on handwritten digits."""

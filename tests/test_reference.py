@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import logsumexp
 
-from polyurn import reference
+from polyurn import Laws, Splits, Tree, reference
 from polyurn.model.paper_truths import truth
 from strategies import mdms
 
@@ -26,6 +26,24 @@ def test_the_likelihood_is_that_of_scipys_dirichlet_multinomial(mdm, seed):
     ]
     got = reference.log_likelihood(counts, mdm.weights, mdm.alphas, sizes)
     assert got == pytest.approx(logsumexp(joint, axis=1).sum(), rel=1e-9, abs=1e-8)
+
+
+@pytest.mark.parametrize("n_categories", [2, 3, 7])
+@pytest.mark.parametrize("bent", [False, True])
+def test_splits_and_laws_have_the_probabilities_of_the_plain_twin(n_categories, bent):
+    rng = np.random.default_rng(n_categories)
+    tree = Tree.by_share(rng.random(n_categories))
+    concentrations = rng.gamma(1.0, 2.0, (1, n_categories - 1, 2))
+    knots = np.array([0, 1, 3, 7])
+    values = bent * rng.normal(size=(*concentrations.shape, len(knots)))
+    splits = Splits(tree, concentrations, Laws(knots, values))
+    bends = (values @ splits.laws.hats(30).T)[0]
+    counts = rng.integers(0, 5, (20, n_categories))
+    wanted = [reference.splits_logpmf(c, tree.children, concentrations[0], bends) for c in counts]
+    np.testing.assert_allclose(splits.logpmf(counts)[:, 0], wanted, rtol=1e-11, atol=1e-12)
+    if not bent:
+        unbent = Splits(tree, concentrations).logpmf(counts)[:, 0]
+        np.testing.assert_allclose(unbent, wanted, rtol=1e-11, atol=1e-12)
 
 
 def test_responsibilities_are_bayes_rule_by_hand():

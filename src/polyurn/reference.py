@@ -1,4 +1,4 @@
-"""The paper in plain NumPy and in its own order: the likelihood, Algorithm 1, Algorithm 2.
+"""The paper in plain NumPy and in its own order: the likelihood, Algorithm 1, Algorithm 2; and splits.
 
 A twin of the fast code, to read beside the paper and to test against. `counts` is one client of shape
 (C,) or a table of shape (n_clients, C), as each function says. The parameters are the same three arrays
@@ -34,6 +34,30 @@ def joint_logpmf(counts: Counts, weights: Floats, alphas: Floats, sizes: Floats)
     with np.errstate(divide="ignore"):  # log 0 = -inf: no client of that component has n points
         log_sizes = np.log(sizes[:, counts.sum()])
     return np.asarray(np.log(weights) + log_p + log_sizes)
+
+
+def splits_logpmf(counts: Counts, children: Counts, concentrations: Floats, bends: Floats) -> float:
+    """Log p(c | n) of one client whose points go down a tree of splits (Dennis 1991).
+
+    Parameters
+    ----------
+    counts : int array of shape (C,)
+    children : int array of shape (C - 1, 2)
+        The nodes on both sides of each inner node, as `polyurn.Tree` has them.
+    concentrations : float array of shape (C - 1, 2)
+    bends : float array of shape (C - 1, 2, at least n + 1)
+        What the law of each side adds to log f at each count: zeros for beta-binomials.
+    """
+    totals = np.concatenate([np.zeros(len(children), int), counts])
+    for node in reversed(range(len(children))):
+        totals[node] = totals[children[node]].sum()
+    log_p = 0.0
+    for node, (left, right) in enumerate(children):
+        c, a = np.arange(totals[node] + 1), concentrations[node][:, None]
+        log_f = gammaln(a + c) - gammaln(a) - gammaln(c + 1) + bends[node][:, : len(c)]
+        log_z = logsumexp(log_f[0] + log_f[1, ::-1])
+        log_p += log_f[0, totals[left]] + log_f[1, totals[right]] - log_z
+    return float(log_p)
 
 
 def log_likelihood(counts: Counts, weights: Floats, alphas: Floats, sizes: Floats) -> float:

@@ -45,9 +45,9 @@ class Finding:
         >>> Finding(0.072, ((0, 1, 0.712),)).words(["Animation", "Children"])
         'more even than chance (0.07 times its variance); Animation and Children (+0.71) go together'
         """
-        said = f"{evenness(self.variance)} ({self.variance:.2f} times its variance)"
+        text = f"{evenness(self.variance)} ({self.variance:.2f} times its variance)"
         together = ", ".join(f"{names[i]} and {names[j]} ({r:+.2f})" for i, j, r in self.pairs)
-        return f"{said}; {together} go together" if together else said
+        return f"{text}; {together} go together" if together else text
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class SplitLaw:
 
 
 def evenness(variance: float) -> str:
-    """Which of `EVENNESS` is said of a multiple of chance's variance."""
+    """Which of `EVENNESS` is text of a multiple of chance's variance."""
     return EVENNESS[0 if variance < _EVEN else 2 if variance > _UNEVEN else 1]
 
 

@@ -136,6 +136,16 @@ def test_nothing_is_wider_than_the_screen(driver, address, width, scheme):
     assert wider == []
 
 
+def test_no_open_table_is_clipped_at_the_width_of_a_desk(page):
+    clipped = page.execute_script(
+        """
+        const open = [...document.querySelectorAll('.scroll')].filter(e => !e.closest('details'));
+        return open.filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.ariaLabel);
+        """
+    )
+    assert clipped == []
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 def test_axe_finds_no_serious_fault(driver, address, axe_core, width, scheme):
     show(driver, address, width=width, scheme=scheme)

@@ -101,6 +101,25 @@ def test_a_category_that_only_one_component_holds_tells_most():
     assert sum(parts.values()) == pytest.approx(1.0)
 
 
+def test_no_category_is_said_to_tell_apart_what_reads_the_same():
+    rest = [1e-4] * 5
+    alphas = [[6.0, 3.0, *rest], [3.0, 6.0, *rest], [5.0, 4.0, *rest]]
+    mdm = MDM([0.4, 0.3, 0.3], alphas, Sizes.constant(5, n_components=3))
+    rows = distinctive_rows(mdm, list("abcdefg"))
+    assert {row["category"] for row in rows} == {"a", "b"}
+
+
+def test_no_category_is_shown_for_components_that_are_not():
+    alphas = np.ones((20, 12)) + 5 * np.eye(20, 12)
+    alphas[8:, :8] = (
+        0.01  # what differs among the later components, which have no place on the page
+    )
+    alphas[:8, 8:] = 1e-9
+    mdm = MDM([0.05] * 20, alphas, Sizes.constant(5, n_components=20))
+    rows = distinctive_rows(mdm, list("abcdefghijkl"))
+    assert {row["category"] for row in rows} == set("abcdefgh")
+
+
 def test_nothing_tells_a_single_component_apart():
     assert distinctive_rows(truth("low/1"), [str(j) for j in range(10)]) == []
 

@@ -66,7 +66,12 @@ def test_the_verdicts_table_has_the_floor_first_and_pairs_against_mdm():
     some = runs(populations=NAMES)
     (table,) = sweep_section(gathered(runs=some)).tables
     verdict = pu.compare_sweeps(some)
-    rows = {row[0]: dict(zip(table.head, row, strict=True)) for row in table.rows}
+    measures = [row[0] for row in table.rows]
+    columns = zip(*(row[1:] for row in table.rows), strict=True)
+    rows = {
+        name: dict(zip(measures, column, strict=True))
+        for name, column in zip(table.head[1:], columns, strict=True)
+    }
     assert [*rows] == ["again (noise floor)", "mdm", "iid"]
     assert "in points" in table.caption
     paired = verdict.paired("iid", "mdm")

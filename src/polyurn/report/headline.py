@@ -118,16 +118,16 @@ def _training(material: Material) -> tuple[str, Number]:
         return "", Number(label, "–", hint, known=False)
     about, say = verdict.reference, verdict.wording
     off = say.number(about.difference.value)
-    iid = [v.population for v in verdict.simulated if v.population == "iid" and v is not about]
-    shown = [*iid, about.population]
+    has_iid = any(v.population == "iid" and v is not about for v in verdict.simulated)
     means = (
         f"How far {material.metric} on {about.population} clients is from that on true ones, over "
-        f"{counted(about.n_settings, 'setting')} and {counted(about.n_seeds, 'seed')}. "
-        f"{verdict.sentence(about=shown)} {verdict.regret_sentence(about=shown)}"
+        f"{counted(about.n_settings, 'setting')} and {counted(about.n_seeds, 'seed')}."
     )
+    if verdict.floor is not None and verdict.floor.n_seeds:
+        means += f" {_capital(say.floor(verdict.floor.difference))}."
     words = (
         verdict.pair_sentence("iid", about.population)
-        if iid
+        if has_iid
         else say.promises({about.population: (about.signed, about.difference)})
     )
     return words, Number(label, f"{off} pts off" if say.in_points else f"{off} off", means)

@@ -39,7 +39,7 @@ from polyurn.wording import counted
 MOST_COMPONENTS, MOST_CATEGORIES = 8, 64
 _MOST_SIZES = 200
 _N_LEVELS = 180  # the tenths and quarters of the table among them
-_N_DISTINCTIVE = 12
+_N_DISTINCTIVE, _TOLD = 12, 0.99  # categories at most, and the part of the difference that is shown
 _QUANTILES = {"10 %": 0.1, "25 %": 0.25, "half": 0.5, "75 %": 0.75, "90 %": 0.9}
 
 
@@ -210,17 +210,21 @@ def _profiles(mdm: MDM, rows: Rows) -> Figure:
 
 
 def distinctive_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
-    """The categories that tell the components apart, the most distinctive first.
+    """The categories that tell the components on the page apart, the most distinctive first.
 
     A category's part is its term of the Jensen-Shannon divergence of the components' expected shares,
-    Σ_k τ_k p_kj log(p_kj / p_j), as a share of the whole. No rows for a single component.
+    Σ_k τ_k p_kj log(p_kj / p_j), as a share of the whole. The fewest categories are taken that have 99 %
+    of it together, and none whose shares read the same. No rows for a single component.
     """
-    shares = mdm.shares
-    marginal = mdm.weights @ shares
-    parts = mdm.weights @ np.asarray(rel_entr(shares, marginal))
+    shares, weights = mdm.shares[:MOST_COMPONENTS], mdm.weights[:MOST_COMPONENTS]
+    weights = weights / weights.sum()
+    parts = weights @ np.asarray(rel_entr(shares, weights @ shares))
     if mdm.n_components == 1 or parts.sum() <= 0:
         return []
     most = np.argsort(-parts, kind="stable")[:_N_DISTINCTIVE]
+    before = np.cumsum(parts[most]) - parts[most]
+    read = shares[:, most].round(3)
+    most = most[(before < _TOLD * parts.sum()) & (read.min(axis=0) < read.max(axis=0))]
     return [
         {
             "category": categories[j],
@@ -229,7 +233,7 @@ def distinctive_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
             "part": float(parts[j] / parts.sum()),
         }
         for j in most
-        for k in range(min(mdm.n_components, MOST_COMPONENTS))
+        for k in range(len(weights))
     ]
 
 

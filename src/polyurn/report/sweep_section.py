@@ -250,13 +250,17 @@ def _verdict_table(verdict: Verdict) -> Table:
         f"The verdict: {verdict.metric} on simulated clients beside {verdict.true} ones"
         f"{', in points' if verdict.wording.in_points else ''}, with {100 * verdict.confidence:g} % "
         "intervals",
-        ("population", *head),
+        ("", *(named.get(name, name) for name in measured)),
         tuple(
-            (named.get(name, name), *(f"{found:.2f}" if isinstance(found, Estimate) else found
-                                      for found in mine.values()))
-            for name, mine in measured.items()
+            (
+                measure,
+                *(f"{found:.2f}" if isinstance(found, Estimate) else found for found in found_of),
+            )
+            for measure, *found_of in zip(
+                head, *(mine.values() for mine in measured.values()), strict=True
+            )
         ),
-    )  # fmt: skip
+    )
 
 
 def _axis(metric: str) -> alt.Axis:

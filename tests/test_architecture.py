@@ -53,8 +53,9 @@ ROOMS = {
     },
     "integrations": {
         "aggregate", "client", "counts", "errors", "model", "partitioning",
-        "privacy", "server", "storage", "typed", "wire", "wording",
+        "privacy", "server", "storage", "typed", "wire", "wording", "zoo",
     },
+    "zoo": {"comparison", "counts", "errors", "model", "storage", "typed"},
     "demo_story": {
         "aggregate", "comparison", "datasets", "errors", "model", "partitioning",
         "server", "sweeps", "training", "wording",

@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 TYPE_CHECKING = False  # as in `typing`, which takes longer to load than all of this
 
 if TYPE_CHECKING:
+    from polyurn import zoo as zoo
     from polyurn.aggregate.dask import DaskAggregator as DaskAggregator
     from polyurn.aggregate.local import LocalAggregator as LocalAggregator
     from polyurn.aggregate.replay import ReplayAggregator as ReplayAggregator
@@ -185,6 +186,8 @@ __all__ = sorted(_HOME)  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> object:
+    if name == "zoo":  # a room, whose module import_module binds to this name
+        return import_module("polyurn.zoo")
     if name not in _HOME:
         raise AttributeError(f"module 'polyurn' has no attribute {name!r}")
     value = getattr(import_module(f"polyurn.{_HOME[name]}"), name)
@@ -193,4 +196,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*__all__, "__version__", "zoo"]

@@ -110,6 +110,8 @@ _JUDGE = "See how good that is"
 _COMMANDS = (
     ("demo", _START, "demo"),
     ("datasets", _START, "datasets"),
+    ("zoo", _START, "zoo"),
+    ("zoo show", _START, "zoo"),
     ("features", _LEARN, "features"),
     ("histogram", _LEARN, "histogram"),
     ("split", _LEARN, "split"),
@@ -121,6 +123,7 @@ _COMMANDS = (
     ("sample", _SIMULATE, "sample"),
     ("partition", _SIMULATE, "partition"),
     ("compare", _JUDGE, "compare"),
+    ("compare-to-zoo", _JUDGE, "compare_to_zoo"),
     ("sweep", _JUDGE, "sweep"),
     ("report", _JUDGE, "report"),
     ("privacy plan", _LEARN, "privacy"),
@@ -134,6 +137,7 @@ _COMMANDS = (
     ("federation down", _LEARN, "federation.up"),
 )
 _GROUPS = {
+    "zoo": "Models of real federations: a list, and the card of one.",
     "privacy": "See what differential privacy would cost, before anything is spent.",
     "federation": "Learn from live nodes: set a federation up, join it, ask it.",
 }
@@ -144,11 +148,18 @@ def _add_commands() -> None:
     groups = {"": app}
     for words, section, module in _COMMANDS:
         group, _, name = words.rpartition(" ")
+        function = getattr(
+            import_module(f"polyurn.commands.{module}"), f"{name.replace('-', '_')}_command"
+        )
+        command = as_command(function, keeps_runs=words in _KEEP_FILES)
+        if words in _GROUPS:  # a command by itself
+            groups[words] = typer.Typer(help=_GROUPS[words])
+            groups[words].callback(invoke_without_command=True)(command)
+            app.add_typer(groups[words], name=words, rich_help_panel=section)
+            continue
         if group not in groups:
             groups[group] = typer.Typer(help=_GROUPS[group], no_args_is_help=True)
             app.add_typer(groups[group], name=group, rich_help_panel=section)
-        function = getattr(import_module(f"polyurn.commands.{module}"), f"{name}_command")
-        command = as_command(function, keeps_runs=words in _KEEP_FILES)
         groups[group].command(name, rich_help_panel=None if group else section)(command)
 
 

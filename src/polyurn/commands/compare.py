@@ -166,9 +166,10 @@ def _read(
     context: typer.Context, held_out: Path, columns: TableOptions, paths: dict[str, Path]
 ) -> _Inputs:
     """Read the MDM files first: their categories and columns are used to read the tables."""
-    from polyurn.commands.views import is_model, read_model
+    from polyurn.commands.views import read_model
     from polyurn.sources.clients import Reading, read_all, some_of, true_clients
     from polyurn.sources.points import style_columns
+    from polyurn.storage.models import is_model
 
     asked = context.params
     saved = {name: read_model(path) for name, path in paths.items() if is_model(path)}

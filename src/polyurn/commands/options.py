@@ -6,7 +6,7 @@ Methods of a group turn its options into values of the library. Nothing is fitte
 import csv
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_type_hints
 
@@ -17,7 +17,9 @@ from polyurn.errors import FileError, ParameterError
 if TYPE_CHECKING:
     from polyurn.client.bins import Bins
     from polyurn.counts import Match
+    from polyurn.model.mdm import MDM
     from polyurn.sources.clients import Reading
+    from polyurn.storage.models import Saved
     from polyurn.wire import Aggregator
 
 T = TypeVar("T")
@@ -125,6 +127,44 @@ class ColumnOptions:
 
         asked = Columns(self.client, self.category, self.count)
         return Reading(say, asked, drop_missing=self.drop_missing, **more)
+
+
+@dataclass(frozen=True)
+class RelabelOptions:
+    """Laid over other labels."""
+
+    match: Literal["rank", "random", "marginal"] | None = option(
+        None,
+        "Which category of the mixture becomes which label: the most frequent the most frequent "
+        "(rank, by default for zoo:NAME), at random, or by rank with the data's shares (marginal).",
+    )
+    mean_size: float | None = option(None, "Points of a client in the mean: scales all sizes.")
+
+    def relabelled(
+        self,
+        saved: "Saved[MDM]",
+        labels: int | tuple[str, ...],
+        codes: Any = None,
+        *,
+        seed: int,
+    ) -> "Saved[MDM]":
+        """A mixture with these labels, as frequent as their codes."""
+        from numpy import bincount
+
+        n_labels = labels if isinstance(labels, int) else len(labels)
+        shares = None if codes is None else bincount(codes, minlength=n_labels)
+        mdm: Any = saved.model.relabelled(labels, self.match or "rank", shares=shares, rng=seed)
+        return replace(saved, model=mdm, categories=mdm.categories)
+
+    def resized(self, saved: "Saved[MDM]") -> "Saved[MDM]":
+        """A mixture with sizes of the mean that is asked for."""
+        if self.mean_size is None:
+            return saved
+        return replace(saved, model=saved.model.resized(self.mean_size))
+
+    def asked(self, path: Path) -> bool:
+        """Whether this model is to be laid over labels that are not its own."""
+        return self.match is not None or path.name.startswith("zoo:")
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """`polyurn partition`: which proxy points the clients of a table, or of an MDM, hold."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from warnings import catch_warnings, simplefilter
@@ -8,7 +9,15 @@ import typer
 
 from polyurn.commands.console import print_data, print_json, say
 from polyurn.commands.declare import Needs, Unless, argument, option, provenance_of, refuse_options
-from polyurn.commands.options import AS_JSON, MAP, PARTITION_OUTPUT, SEED, TableOptions, name_map
+from polyurn.commands.options import (
+    AS_JSON,
+    MAP,
+    PARTITION_OUTPUT,
+    SEED,
+    RelabelOptions,
+    TableOptions,
+    name_map,
+)
 from polyurn.errors import ParameterError, ShortfallError, StyleWarning
 from polyurn.wording import counted
 
@@ -25,10 +34,11 @@ def partition_command(
     labels: Path = argument("PROXY", "CSV, Parquet or .npz: the proxy data, one row per point."),
     clients: Path = argument(
         "CLIENTS",
-        "CSV or Parquet: (client, category, count), or one row per point; or an MDM file, with "
-        "`--clients` or `--cover`.",
+        "CSV or Parquet: (client, category, count), or one row per point; or an MDM file or "
+        "zoo:NAME (`polyurn zoo`), with `--clients` or `--cover`.",
     ),
     columns: TableOptions,
+    laid: RelabelOptions,
     output: Path | None = PARTITION_OUTPUT,
     n_clients: int | None = option(
         None, "How many clients of an MDM file to draw.", "--clients", Unless("covers")
@@ -67,6 +77,7 @@ def partition_command(
     without it have theirs in the column that the MDM file names, or in 'label'.
 
     Examples: `polyurn partition proxy.csv mdm.json --clients 500 -o partition.json`,
+    `polyurn partition proxy.csv zoo:celeba_hair --clients 500 -o partition.json`,
     `polyurn partition proxy.parquet clients.parquet -o partition.parquet`
     """
     from polyurn.commands.views import check_order
@@ -75,7 +86,7 @@ def partition_command(
 
     check_order(labels)
     _check_clients(context, clients, n_clients, covers, population)
-    held = _read(context, columns, labels, clients)
+    held = _read(context, columns, laid, labels, clients)
     given: dict[str, Any] = {"rng": seed}
     if style is not None:
         found, rows = styled_features(held.file, style, features, held.categories)
@@ -105,7 +116,7 @@ def _check_clients(
     population: Path | None,
 ) -> None:
     """Refuse options that have no effect with these clients."""
-    from polyurn.commands.views import is_model
+    from polyurn.storage.models import is_model
 
     if is_model(clients):
         of_tables = ["client", "count", "categories", "drop_empty"]
@@ -117,24 +128,32 @@ def _check_clients(
         if n_clients is not None and n_clients < 1:
             raise ParameterError(f"expected --clients of at least 1, got {n_clients}")
         return
-    refuse_options(context, ["n_clients"], f"with {clients}, whose clients are all taken")
+    refuse_options(
+        context, ["n_clients", "match", "mean_size"], f"with {clients}, whose clients are all taken"
+    )
     if population is not None:
         refuse_options(context, ["categories"], f"with {population}, which has its own categories")
 
 
 def _read(
-    context: typer.Context, columns: TableOptions, labels: Path, clients: Path
+    context: typer.Context,
+    columns: TableOptions,
+    laid: RelabelOptions,
+    labels: Path,
+    clients: Path,
 ) -> "ProxyClients":
     """The proxy points, and who is to hold them: clients of a table, or drawn from an MDM file."""
-    from polyurn.commands.views import is_model, read_model
+    from polyurn.commands.views import read_model
     from polyurn.model.style import Style
     from polyurn.sources.points import PointFile
     from polyurn.sources.proxy_clients import read_proxy, say_memory
-    from polyurn.storage.models import load_saved
+    from polyurn.storage.models import is_model, load_saved
 
     asked = context.params
     style, population, n_clients = asked["style"], asked["population"], asked["n_clients"]
     drawn_from = read_model(clients) if is_model(clients) else None
+    if drawn_from is not None:
+        drawn_from = laid.resized(drawn_from)
     n_features = 0 if style is None else load_saved(style, Style).model.space.n_features
     n_asked = None
     if drawn_from is not None and n_clients is not None:
@@ -146,6 +165,7 @@ def _read(
         columns.reading(match=name_map(asked["renamed"])),
         columns.declared(),
         None if population is None else read_model(population),
+        partial(laid.relabelled, seed=asked["seed"]) if laid.asked(clients) else None,
     )
     # As `sample` draws them.
     return held if n_clients is None else held.drawn(n_clients, rng=asked["seed"])

@@ -203,9 +203,10 @@ def _comparison(path: str, *, alone: bool) -> "SavedComparison | None":
 def _kind(thing: str) -> str:
     """What an argument stands for."""
     from polyurn.storage.documents import format_of
+    from polyurn.storage.models import model_path
     from polyurn.storage.table_files import is_table
 
-    path = Path(thing)
+    path = Path(model_path(thing))
     # For a name that is too long, os.path says that there is no file; pathlib raises.
     if os.path.isdir(path):
         return "runs"

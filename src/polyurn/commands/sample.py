@@ -5,21 +5,30 @@ Parses, calls one library function, writes.
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from polyurn.commands.console import print_data, print_json, say, talk
 from polyurn.commands.declare import argument, option, provenance_of
-from polyurn.commands.options import AS_JSON, SEED
+from polyurn.commands.options import AS_JSON, SEED, RelabelOptions, declared_categories
 from polyurn.errors import ParameterError
 from polyurn.wording import counted
+
+if TYPE_CHECKING:
+    from polyurn.model.mdm import MDM
+    from polyurn.storage.models import Saved
 
 
 def sample_command(
     *,
     context: typer.Context,
-    mdm: Path = argument("MDM", "File that `fit` wrote."),
+    mdm: Path = argument("MDM", "File that `fit` wrote, or zoo:NAME (`polyurn zoo`)."),
     clients: int = option(..., "How many clients to draw."),
+    laid: RelabelOptions,
+    categories: str | None = option(
+        None, "Other labels that the clients have: a number, or names, comma-separated."
+    ),
     output: Path | None = option(None, "File, or folder, to write.", "--output", "-o"),
     seed: int = SEED,
     as_json: bool = AS_JSON,
@@ -29,10 +38,10 @@ def sample_command(
     To a file, or to a folder of Parquet files, which may have more clients than memory holds.
 
     Examples: `polyurn sample mdm.json --clients 500 -o clients.parquet`,
-    `polyurn sample mdm.json --clients 100000000 -o simulated/`
+    `polyurn sample mdm.json --clients 100000000 -o simulated/`,
+    `polyurn sample zoo:flights --clients 500 --categories 10 --mean-size 100`
     """
     from polyurn.commands.progress import drawing_progress
-    from polyurn.commands.views import read_model
     from polyurn.storage.drawn_clients import write_drawn
     from polyurn.storage.table_files import check_table_writable, csv_text, write_histograms
 
@@ -41,7 +50,7 @@ def sample_command(
     if output is not None and _is_folder(output):
         if as_json:
             raise ParameterError("--json has no effect with a folder: leave it out")
-        saved, provenance = read_model(mdm), provenance_of(context, seed)
+        saved, provenance = _read(mdm, laid, categories, seed), provenance_of(context, seed)
         with drawing_progress(talk, clients) as on_progress:
             n_files = write_drawn(
                 saved.model, clients, output, rng=seed, categories=saved.categories,
@@ -52,7 +61,7 @@ def sample_command(
         return
     if output is not None:
         check_table_writable(output)
-    saved = read_model(mdm)
+    saved = _read(mdm, laid, categories, seed)
     counts, names = saved.model.sample(clients, rng=seed), saved.categories
     if output is not None:
         write_histograms(counts, output, categories=names, provenance=provenance_of(context, seed))
@@ -61,6 +70,18 @@ def sample_command(
         print_data([csv_text(counts, categories=names)])
     if as_json:
         print_json({"n_clients": clients, "seed": seed, "counts": counts.tolist()})
+
+
+def _read(path: Path, laid: RelabelOptions, categories: str | None, seed: int) -> "Saved[MDM]":
+    """The mixture, with other labels and sizes if they are asked for."""
+    from polyurn.commands.views import read_model
+
+    if categories is None and laid.match is not None:
+        raise ParameterError("--match has no effect without --categories: leave it out")
+    if laid.match == "marginal":
+        raise ParameterError("--match marginal needs labels, which `partition` has: use rank")
+    saved, labels = laid.resized(read_model(path)), declared_categories(categories)
+    return saved if labels is None else laid.relabelled(saved, labels, seed=seed)
 
 
 def _is_folder(output: Path) -> bool:

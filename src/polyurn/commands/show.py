@@ -20,7 +20,7 @@ _OTHERS = {
 
 def show_command(
     *,
-    file: Path = argument("FILE", "File that `fit` or `style` wrote."),
+    file: Path = argument("FILE", "File that `fit` or `style` wrote, or zoo:NAME."),
     as_json: bool = AS_JSON,
 ) -> None:
     """The components of an MDM, or the directions of a style, and what is guaranteed to clients.
@@ -29,8 +29,9 @@ def show_command(
     """
     from polyurn.commands import views
     from polyurn.storage.documents import format_of
+    from polyurn.storage.models import model_path
 
-    kind = format_of(file)
+    kind = format_of(model_path(file))
     if kind == "polyurn.style":
         from polyurn.model.style import Style
         from polyurn.storage.models import load_saved

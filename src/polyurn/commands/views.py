@@ -13,7 +13,7 @@ from rich.table import Table
 from polyurn.commands.console import print_json, say, show, warn
 from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
-from polyurn.storage.models import Saved, load_saved
+from polyurn.storage.models import Saved, is_model, load_saved
 from polyurn.typed.json_form import to_json
 from polyurn.wording import counted
 
@@ -39,11 +39,6 @@ def table_of(
 
 
 # ------------------------------------------------------------------------------------- mixtures
-
-
-def is_model(path: Path) -> bool:
-    """Whether an argument is the file of a model and not a table, by its name."""
-    return path.suffix == ".json"
 
 
 def check_order(data: Path, models: Iterable[Path] = ()) -> None:

@@ -80,6 +80,40 @@ def concentration_estimate(counts: Counts, weights: NDArray[np.float64]) -> Esti
     return Estimate(_best(score) / score.n_categories, *interval(draws))
 
 
+def hellinger_estimate(counts: object, weights: NDArray[np.float64]) -> Estimate:
+    """The mean Hellinger distance of clients to their marginal, with its bootstrap interval."""
+    table = csr_array(check_counts(counts), copy=True)
+    return _to_the_marginal(_Shares.of(table).hellinger, table, weights)
+
+
+def correlation_estimate(counts: object, weights: NDArray[np.float64]) -> Estimate:
+    """The intraclass correlation of points in clients of at least two, with its bootstrap interval.
+
+    By how much likelier two points of one client agree than those of two clients, over what is possible:
+    1/(1 + α_0) for one Dirichlet, 0 for chance, below 0 for clients more even than chance, whatever
+    the sizes and the number of categories. In genetics F_ST, here as Hudson, Slatkin and Maddison
+    (Genetics 132, 1992) estimate it: without bias, each client counting once, from sums over clients.
+    """
+    table = csr_array(check_counts(counts), copy=True)
+    sizes = client_sizes(table)
+    rows, n = table[np.flatnonzero(sizes > 1)], sizes[sizes > 1].astype(np.float64)
+    if len(n) < 2:
+        return Estimate(np.nan, np.nan, np.nan)
+    shares = csr_array(rows.multiply(1 / n[:, None]))
+    pairs = (n * shares.multiply(shares).sum(axis=1) - 1) / (n - 1)
+    squares = shares.multiply(shares).sum(axis=1)
+
+    def of(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        m, ours = weights.sum(axis=1), weights**2
+        of_two = ((weights @ shares) ** 2).sum(axis=1) - ours @ squares
+        with np.errstate(invalid="ignore", divide="ignore"):  # one client, or one category
+            by_chance = of_two / (m**2 - ours.sum(axis=1))
+            return np.asarray((weights @ pairs / m - by_chance) / (1 - by_chance))
+
+    value = float(of(np.ones((1, len(n))))[0])
+    return Estimate(value, *interval(of(weights[:, sizes > 1])))
+
+
 class _Score:
     """The derivative of the log-likelihood by log α_0, from how often each (category, count) occurs."""
 
@@ -255,6 +289,12 @@ class _Shares:
         divergence = mixed - (self.entropies + entr(marginal).sum()) / 2
         # Rounding leaves a client that is the marginal at -1e-17.
         return np.asarray(np.sqrt(np.maximum(divergence, 0) / np.log(2)))
+
+    def hellinger(self, marginal: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Distances to a marginal of shape (n_categories,), shape (n_clients,)."""
+        return np.sqrt(
+            np.maximum(1 - self._sums(np.sqrt(self.values * marginal[self.category])), 0)
+        )
 
     def _sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(np.add.reduceat(values, self.begins))

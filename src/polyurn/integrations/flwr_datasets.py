@@ -4,7 +4,9 @@ They read the columns that they partition by; how points are given is `partition
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Self
 
 import numpy as np
 
@@ -17,12 +19,15 @@ from polyurn.integrations.huggingface import (
     dataset_features,
     dataset_labels,
 )
+from polyurn.model.mdm import MDM, Relabelled
 from polyurn.model.populations import Population, check_population
+from polyurn.model.relabelling import Rule
 from polyurn.model.style import Style
 from polyurn.partitioning.assign import cover, partition
 from polyurn.partitioning.result import Partition, Shortfall
-from polyurn.storage.models import load
+from polyurn.storage.models import ZOO, load
 from polyurn.storage.partitions import load_partition
+from polyurn.zoo.federations import like
 
 try:
     from flwr_datasets.partitioner import Partitioner
@@ -172,6 +177,45 @@ class MDMPartitioner(FixedPartitioner):
         self._features = features
         self._seed = seed
         self._partition = None
+        self._relabel: Callable[[Labels], MDM | Relabelled] | None = None
+
+    @classmethod
+    def like(
+        cls,
+        federation: str | MDM,
+        partition_by: str | Sequence[str] = "label",
+        *,
+        match: Rule = "rank",
+        mean_size: float | None = None,
+        num_partitions: int | None = None,
+        seed: int = 42,
+    ) -> Self:
+        """Clients like those of a federation of `polyurn.zoo`, with the labels of the data.
+
+        Parameters
+        ----------
+        federation : str or MDM
+            A name of the zoo, or a mixture.
+        partition_by, num_partitions, seed
+            As in the class.
+        match : {"rank", "random", "marginal"}
+            Which of the federation's categories becomes which label: `MDM.relabelled`.
+        mean_size : float, optional
+            Points that a client holds in the mean; the federation's own sizes by default.
+
+        Examples
+        --------
+        >>> partitioner = MDMPartitioner.like("celeba_hair", num_partitions=3)
+        >>> partitioner.dataset = Dataset.from_dict({"label": ["cat", "dog", "bird"] * 99})
+        >>> partitioner.num_partitions, len(partitioner.load_partition(0))
+        (3, 19)
+        """
+        named = f"{ZOO}{federation}" if isinstance(federation, str) else None
+        population = federation if named is None else load(named)
+        partitioner = cls(check_population(population), partition_by, num_partitions=num_partitions,
+                          seed=seed)
+        partitioner._relabel = partial(like, federation, match=match, mean_size=mean_size, rng=seed)
+        return partitioner
 
     @property
     def num_partitions(self) -> int:
@@ -187,6 +231,8 @@ class MDMPartitioner(FixedPartitioner):
 
     def _cut(self) -> Partition:
         rng = np.random.default_rng(self._seed)
+        if self._relabel is not None:
+            self._population = self._relabel(dataset_labels(self.dataset, self._partition_by))
         labels, columns = self._labels().labels, self._features
         features = None if columns is None else dataset_features(self.dataset, columns)
         if self._n_clients is None:

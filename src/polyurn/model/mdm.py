@@ -5,7 +5,7 @@ are written down is `storage/models.py`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -26,6 +26,13 @@ from polyurn.counts import (
 )
 from polyurn.errors import CountsError, ParameterError
 from polyurn.memory import check_memory
+from polyurn.model.relabelling import (
+    Rule,
+    destinations,
+    label_shares,
+    scaled_sizes,
+    with_marginal,
+)
 from polyurn.model.rising_factorials import log_rising
 from polyurn.model.sizes import SUM_TOLERANCE, Sizes
 from polyurn.model.splits import Splits
@@ -253,6 +260,80 @@ class MDM(EqualArrays):
         """Expected histogram of a client, E[c], shape (n_categories,)."""
         return np.asarray((self.weights * self.sizes.mean()) @ self.shares)
 
+    def relabelled(
+        self,
+        categories: int | Sequence[str],
+        rule: Rule = "rank",
+        *,
+        shares: ArrayLike | None = None,
+        rng: int | np.random.Generator | None = None,
+    ) -> "MDM | Relabelled":
+        """The same clients with other labels: categories are merged, split and renamed.
+
+        Weights, concentrations and sizes stay as they are. Merging is exact: clients have the sums of
+        their counts, and never a larger entropy. Splitting divides a category's alpha among its labels
+        by their shares: merging these labels again gives this mixture.
+
+        Parameters
+        ----------
+        categories : int or sequence of str
+            The labels: how many, or their names.
+        rule : {"rank", "random", "marginal"}
+            "rank" deals categories to labels in turn, the most frequent first, so that the order of
+            frequencies stays; with as many labels as categories, so do the evenness of the pooled
+            shares and the entropy of each client. "random" deals at random. "marginal" deals by rank,
+            then gives the pooled shares the values of `shares`; what stays then are the odds ratios of
+            components and labels, not evenness or entropy.
+        shares : float array of shape (n_labels,), optional
+            How frequent the labels are in the data to be cut; by default equally, and they have the
+            given order. Labels of share 0 get no points.
+        rng : int or numpy.random.Generator
+            For "random".
+
+        Returns
+        -------
+        MDM; or Relabelled, with splits
+            Splits are not closed under merging, so that drawn counts are merged instead.
+
+        Examples
+        --------
+        >>> mdm = MDM([1.0], [[6.0, 1.0, 3.0]], Sizes.constant(4), categories=["a", "b", "c"])
+        >>> mdm.relabelled(["cat", "dog"]).alphas.tolist()
+        [[7.0, 3.0]]
+        >>> mdm.relabelled(4, shares=[0.4, 0.3, 0.2, 0.1]).alphas.round(2).tolist()
+        [[4.8, 3.0, 1.0, 1.2]]
+        """
+        n_labels = categories if isinstance(categories, int) else len(categories)
+        if n_labels < 2:
+            raise ParameterError(f"expected at least 2 labels, got {n_labels}")
+        given = label_shares(shares, n_labels)
+        if rule == "marginal" and given is None:
+            raise ParameterError("the rule 'marginal' needs shares=, how frequent each label is")
+        wanted = np.full(n_labels, 1 / n_labels) if given is None else given
+        parts = destinations(self.mean(), wanted, rule, np.random.default_rng(rng))
+        names = check_names(None if isinstance(categories, int) else categories, n_labels)
+        if self.splits is not None and rule == "marginal":
+            raise ParameterError(
+                "an mdm with splits has no rule 'marginal': use 'rank' or 'random'"
+            )
+        if self.splits is not None:
+            return Relabelled(self, parts, names)
+        alphas = self.alphas @ parts
+        if rule == "marginal":
+            alphas = with_marginal(alphas, self.weights * self.sizes.mean(), wanted)
+        return MDM(self.weights, alphas, self.sizes, categories=names)
+
+    def resized(self, mean_size: float) -> "MDM":
+        """The same clients with all sizes scaled, so that a client holds `mean_size` points in the mean.
+
+        Examples
+        --------
+        >>> mdm = MDM([1.0], [[6.0, 1.0]], Sizes.constant(4)).resized(100)
+        >>> f"{mdm.mean().sum():.0f}"
+        '100'
+        """
+        return replace(self, sizes=scaled_sizes(self.sizes, self.weights, mean_size))
+
     def size_marginal(self) -> NDArray[np.float64]:
         """Probability that a client holds n points, over components, shape (max_size + 1,)."""
         return self.weights @ self.sizes.table()
@@ -290,6 +371,60 @@ class MDM(EqualArrays):
         if self.splits is not None:
             shape += ", with laws" if self.splits.laws else ", with splits"
         return f"MDM({shape}, max_size={self.max_size}, weights={self.weights.round(3).tolist()})"
+
+
+@dataclass(frozen=True, eq=False)
+class Relabelled(EqualArrays):
+    """Clients of a mixture with splits, whose drawn counts are merged and split into other labels.
+
+    Attributes
+    ----------
+    mdm : MDM
+    parts : float array of shape (mdm.n_categories, n_labels)
+        Which part of each category's points becomes which label: rows sum to one.
+    categories : tuple of str or None
+    """
+
+    mdm: MDM
+    parts: NDArray[np.float64]
+    categories: tuple[str, ...] | None = None
+
+    @property
+    def n_categories(self) -> int:
+        """The number of labels."""
+        return int(self.parts.shape[1])
+
+    @property
+    def n_components(self) -> int:
+        """The number of components of the mixture."""
+        return self.mdm.n_components
+
+    def mean(self) -> NDArray[np.float64]:
+        """Expected histogram of a client, shape (n_labels,)."""
+        return np.asarray(self.mdm.mean() @ self.parts)
+
+    def resized(self, mean_size: float) -> "Relabelled":
+        """As `MDM.resized`."""
+        return replace(self, mdm=self.mdm.resized(mean_size))
+
+    def sample(
+        self, n_clients: int, *, rng: int | np.random.Generator | None = None
+    ) -> NDArray[np.int64]:
+        """Draw the histograms of simulated clients, shape (n_clients, n_labels).
+
+        A category that is split gives each client shares of its labels as a Dirichlet does, of the
+        category's alpha times `parts`.
+        """
+        rng = np.random.default_rng(rng)
+        components = rng.choice(self.mdm.n_components, size=n_clients, p=self.mdm.weights)
+        drawn = self.mdm.draw(components, self.mdm.sizes.sample(components, rng=rng), rng)
+        is_split = np.count_nonzero(self.parts, axis=1) > 1
+        counts = drawn[:, ~is_split] @ self.parts[~is_split].astype(np.int64)
+        for j in np.flatnonzero(is_split):
+            labels = np.flatnonzero(self.parts[j])
+            alphas = self.mdm.alphas[components, j][:, None] * self.parts[j, labels]
+            counts[:, labels] += rng.multinomial(drawn[:, j], dirichlet(alphas, rng))
+        return np.asarray(counts)
 
 
 @dataclass(frozen=True, eq=False)

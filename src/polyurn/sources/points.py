@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from polyurn.client.columns import as_arrow, column_ids, distinct_values
 from polyurn.client.counting import category_names
-from polyurn.client.layout import find_column
+from polyurn.client.layout import category_columns, find_column
 from polyurn.client.record_tables import list_columns, number_columns, table_features_of
 from polyurn.client.records import Records
 from polyurn.client.tables import category_codes, known_codes, observed_categories
@@ -95,6 +95,17 @@ class PointFile:
             return max(2, int(np.max(self.table["label"], initial=0)) + 1)
         with naming(self.path):
             return observed_categories(self.table, category=column)
+
+    def labelled(self, asked: str | None) -> tuple[int | tuple[str, ...], NDArray[np.int64]]:
+        """The labels of the points, by number or name, and which one each point has.
+
+        They are in the column that the option names, or in "label".
+        """
+        self.refuse_names({"--label-column": asked})
+        with naming(self.path):
+            column = category_columns(self.columns, asked or "label", option="--label-column")
+        labels = self.shown_labels(column)
+        return labels, self.codes(labels, column)
 
     def codes(
         self,

@@ -3,10 +3,11 @@
 Clients are those of a table, or drawn from an MDM file. `partitioning/assign.py` gives them points.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ from polyurn.sources.clients import (
     shown_categories,
 )
 from polyurn.sources.points import PointFile
-from polyurn.storage.models import Saved
+from polyurn.storage.models import Saved, is_model
 from polyurn.storage.table_files import parquet_rows, read_table, table_batches
 from polyurn.wording import counted
 
@@ -41,6 +42,10 @@ _BYTES_PER_ASKED_POINT = 43
 _BYTES_PER_FEATURE = 41
 # Less memory needs no message.
 _LARGE = 2**29
+
+
+# A mixture with these labels, which points have so often as these codes occur.
+Relabel: TypeAlias = Callable[[Saved[MDM], int | tuple[str, ...], NDArray[np.int64]], Saved[MDM]]
 
 
 @dataclass(frozen=True)
@@ -72,11 +77,13 @@ def read_proxy(
     reading: Reading,
     declared: Declared,
     redraw_from: Saved[MDM] | None = None,
+    relabelled: Relabel | None = None,
 ) -> ProxyClients:
     """The labels of the proxy data, and clients of a table or of an MDM with the same categories.
 
     The category's column is asked for in the proxy data and in the table, either of which may lack it.
-    Clients drawn from `redraw_from` may replace clients of a table that cannot be served.
+    Clients drawn from `redraw_from` may replace clients of a table that cannot be served; `relabelled`
+    lays an MDM over the labels that the points have.
     """
     if isinstance(clients, Saved):
         file.refuse_names({"--category": reading.asked.category})
@@ -90,6 +97,10 @@ def read_proxy(
         points, kept = reading.whole_rows(
             file.table, (column,) if isinstance(column, str) else column
         )
+    if relabelled is not None and isinstance(clients, Saved):
+        shown = replace(file, table=points)
+        declared = shown.shown_labels(column)
+        clients = relabelled(clients, declared, shown.codes(declared, column))
     of_clients = reading.with_other_category() if is_asked else reading
     if declared is None:
         assert isinstance(clients, Path)
@@ -190,11 +201,11 @@ def say_memory(
     Clients of an MDM file ask for `n_asked` points; by default, for every proxy point once. The rows of
     text files cannot be counted before they are read.
     """
-    if labels.suffix != ".parquet" or clients.suffix not in (".parquet", ".json"):
+    if labels.suffix != ".parquet" or not (clients.suffix == ".parquet" or is_model(clients)):
         return
     n_proxy = parquet_rows(labels) or 0
     if n_asked is None:
-        n_asked = n_proxy if clients.suffix == ".json" else _n_points(clients, count)
+        n_asked = n_proxy if is_model(clients) else _n_points(clients, count)
     per_point = _BYTES_PER_PROXY_POINT + _BYTES_PER_FEATURE * n_features
     n_bytes = per_point * n_proxy + _BYTES_PER_ASKED_POINT * n_asked
     if n_bytes < _LARGE:

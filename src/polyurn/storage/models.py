@@ -7,11 +7,13 @@ and the provenance. A model is read back equal to the last bit.
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
 from polyurn.counts import check_names, check_texts, short_list
 from polyurn.errors import FileError, InputError, ParameterError
-from polyurn.model.mdm import MDM
+from polyurn.model.mdm import MDM, Relabelled
 from polyurn.model.style import Style
 from polyurn.model.style_coordinates import StyleSpace
 from polyurn.privacy.statement import Guarantee
@@ -29,7 +31,14 @@ from polyurn.typed.json_form import from_json, to_json
 
 _KINDS: dict[str, Any] = {"mdm": MDM, "style": Style, "style-space": StyleSpace}
 
+# Models whose categories are their own.
+_MIXTURES = (MDM, Relabelled)
+
 Model = TypeVar("Model")
+
+# `zoo:celeba_hair` is a model that comes with polyurn, wherever a model's file is expected.
+ZOO = "zoo:"
+ZOO_FOLDER = Path(__file__).parents[1] / "zoo" / "data"
 
 
 @dataclass(frozen=True)
@@ -56,9 +65,9 @@ class Saved(Generic[Model]):
         model: Any = self.model
         space: Any = model.space if isinstance(model, Style) else model
         names = check_names(self.categories, self._n_names)
-        if isinstance(model, MDM) and names is None:
+        if isinstance(model, _MIXTURES) and names is None:
             names = model.categories
-        elif isinstance(model, MDM) and names != model.categories:
+        elif isinstance(model, _MIXTURES) and names != model.categories:
             if model.categories is not None:
                 raise ParameterError(
                     f"expected the MDM's own categories, {short_list(model.categories)}, got "
@@ -83,7 +92,7 @@ class Saved(Generic[Model]):
     @property
     def _n_names(self) -> int:
         model: Any = self.model
-        if isinstance(model, MDM):
+        if isinstance(model, _MIXTURES):
             return model.n_categories
         return int(model.space.n_labels if isinstance(model, Style) else model.n_labels)
 
@@ -136,7 +145,8 @@ def save(
 
 @checked
 def load(path: str | os.PathLike[str]) -> MDM | Style | StyleSpace:
-    """Read the model that `save` wrote, equal to the last bit."""
+    """Read the model that `save` wrote, equal to the last bit; `zoo:NAME` is a model of the zoo."""
+    path = model_path(path)
     kind = (format_of(path) or "").removeprefix("polyurn.")
     model: MDM | Style | StyleSpace = load_saved(path, _KINDS.get(kind, MDM)).model
     return model
@@ -147,7 +157,8 @@ def load_saved(path: str | os.PathLike[str]) -> Saved[MDM]: ...
 @overload
 def load_saved(path: str | os.PathLike[str], cls: type[Model]) -> Saved[Model]: ...
 def load_saved(path: str | os.PathLike[str], cls: Any = MDM) -> Saved[Any]:
-    """Read a model's file with everything that it holds."""
+    """Read a model's file, or a model of the zoo, with everything that it holds."""
+    path = model_path(path)
     kind = next(name for name, known in _KINDS.items() if known is cls)
     document = load_document(path, kind=kind)
     try:
@@ -157,6 +168,26 @@ def load_saved(path: str | os.PathLike[str], cls: Any = MDM) -> Saved[Any]:
         return Saved(model, names.categories, provenance, names.features)
     except (FileError, InputError) as error:
         raise FileError(f"{path} is damaged: {error}; {AGAIN}") from error
+
+
+def is_model(path: str | os.PathLike[str]) -> bool:
+    """Whether a name is that of a model, and not of a table: a .json file, or one of the zoo."""
+    name = Path(path).name
+    return name.startswith(ZOO) or name.endswith(".json")
+
+
+def model_path(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    """The file of a model; of `zoo:NAME`, the one that comes with polyurn."""
+    name = Path(path).name
+    if not name.startswith(ZOO):
+        return path
+    name = name.removeprefix(ZOO)
+    found = {file.stem: file for file in (ZOO_FOLDER / "models").glob("*.json")}
+    if name not in found:
+        near = get_close_matches(name, found, n=1)
+        hint = f"; did you mean {near[0]}?" if near else "; `polyurn zoo` lists its federations"
+        raise FileError(f"the zoo has no federation {name!r}{hint}")
+    return found[name]
 
 
 @dataclass(frozen=True)

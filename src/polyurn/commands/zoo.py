@@ -1,0 +1,98 @@
+"""`polyurn zoo` and `polyurn zoo show`: models of real federations that come with polyurn."""
+
+from typing import TYPE_CHECKING
+
+import typer
+from rich.text import Text
+
+from polyurn.commands.console import print_json, show
+from polyurn.commands.declare import argument
+from polyurn.commands.options import AS_JSON
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from polyurn.zoo.cards import Card
+
+
+def zoo_command(*, context: typer.Context, as_json: bool = AS_JSON) -> None:
+    """Models of real federations, which every command takes as zoo:NAME.
+
+    Example: `polyurn zoo`
+    """
+    from polyurn.typed.json_form import to_json
+    from polyurn.zoo.federations import card, names
+
+    if context.invoked_subcommand is not None:
+        return
+    cards = [card(name) for name in names()]
+    if as_json:
+        print_json({"federations": [to_json(one) for one in cards]})
+    else:
+        show(_list(cards))
+        show(Text("polyurn zoo show NAME has a card; polyurn partition labels.csv zoo:NAME cuts"))
+
+
+def show_command(
+    *,
+    name: str = argument("NAME", "A federation of the zoo."),
+    as_json: bool = AS_JSON,
+) -> None:
+    """The card of a federation: what it is, where it comes from, how good its model is.
+
+    Example: `polyurn zoo show celeba_hair`
+    """
+    from polyurn.typed.json_form import to_json
+    from polyurn.zoo.federations import card
+
+    found = card(name.removeprefix("zoo:"))
+    if as_json:
+        print_json(to_json(found))
+    else:
+        show(_facts(found))
+        for sentence in found.warnings:
+            show(Text(sentence))
+
+
+def _list(cards: "list[Card]") -> "Table":
+    from polyurn.commands.views import table_of
+
+    rows = [
+        (
+            one.name,
+            f"{one.n_clients:,}",
+            str(one.n_categories),
+            f"{one.sizes[1]:,.0f}",
+            f"{one.profile.heterogeneity.alpha.value:.2g}".replace("inf", "∞"),
+            f"{one.profile.dispersion.value:.2g}",
+            f"{one.likeness['mdm'].auc.value:.2f}" + ("" if one.passes else " *"),
+        )
+        for one in cards
+    ]
+    heads = ("name", "clients", "C", "points", "α", "dispersion", "AUC")
+    return table_of("Real federations (*: simulated clients differ)", heads, rows, left=[0])
+
+
+def _facts(found: "Card") -> "Table":
+    from polyurn.commands.views import table_of
+
+    low, median, high = found.sizes
+    of_labels = found.profile.heterogeneity
+    rows = [
+        ("client", found.client),
+        ("category", found.category),
+        ("source", f"{found.source} ({found.date})"),
+        ("licence of the data", found.licence),
+        ("clients", f"{found.n_clients:,} of {low:,} to {high:,} points, median {median:,.0f}"),
+        ("categories, K", f"{found.n_categories}, {found.n_components}"),
+        ("about Dirichlet(α)", f"{of_labels.alpha:.3g}"),
+        ("correlation", f"{found.profile.correlation:.3g}"),
+        ("dispersion", f"{found.profile.dispersion:.3g}: {found.profile.in_words}"),
+        ("variation of sizes", f"{found.profile.size_variation:.3g}"),
+    ]
+    for name, one in found.likeness.items():
+        low_ratio, high_ratio = one.energy_null
+        energy = f"energy {one.energy_ratio:.2f} [{low_ratio:.2f} to {high_ratio:.2f}]"
+        rows.append((f"{name}, held out", f"{energy}, AUC {one.auc:.2f}"))
+    rows.append(("made by", found.command))
+    return table_of(f"{found.name}: {found.title}", ("", ""), rows, left=[0, 1])

@@ -1,0 +1,92 @@
+"""The zoo's models and cards, and models laid over somebody's labels."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import polyurn as pu
+from polyurn.errors import FileError, ParameterError
+from polyurn.storage.models import ZOO_FOLDER
+from polyurn.zoo.cards import FEW_CLIENTS, MOST_AUC
+
+
+def test_there_are_at_least_twenty_federations_of_300_clients():
+    cards = [pu.zoo.card(name) for name in pu.zoo.names()]
+    assert sum(card.n_clients >= FEW_CLIENTS for card in cards) >= 20
+    for card in cards:
+        few = any("Few clients" in sentence for sentence in card.warnings)
+        assert few == (card.n_clients < FEW_CLIENTS)
+
+
+@pytest.mark.parametrize("name", pu.zoo.names())
+def test_a_card_is_that_of_its_model(name):
+    card, mdm = pu.zoo.card(name), pu.zoo.load(name)
+    assert (card.name, card.n_categories, card.n_components) == (
+        name,
+        mdm.n_categories,
+        mdm.n_components,
+    )
+    assert mdm.max_size == card.sizes[2]
+    assert len(mdm.categories) == card.n_categories
+    assert mdm.mean().sum() == pytest.approx(card.n_points / card.n_clients, rel=0.1)
+    assert all((card.client, card.category, card.source, card.date, card.licence, card.command))
+
+
+@pytest.mark.parametrize("name", pu.zoo.names())
+def test_a_model_whose_clients_can_be_told_from_true_ones_says_so(name):
+    card = pu.zoo.card(name)
+    told = [s for s in card.warnings if "from true ones:" in s]
+    assert bool(told) != card.passes
+    assert card.likeness["mdm"].auc.value <= MOST_AUC or any("AUC" in s for s in told)
+
+
+def test_all_models_and_cards_take_less_than_two_megabytes():
+    assert sum(file.stat().st_size for file in ZOO_FOLDER.rglob("*.json")) < 2_000_000
+
+
+def test_importing_the_package_does_not_load_the_zoo():
+    code = "import sys, polyurn; print(any('zoo' in name for name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_a_model_of_the_zoo_is_opened_where_a_file_is():
+    assert pu.load("zoo:lecturers") == pu.zoo.load("lecturers")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("celeba_hare", "did you mean celeba_hair"), ("x", "polyurn zoo")]
+)
+def test_an_unknown_name_is_one_line_with_what_there_is(name, words):
+    for opened in (pu.zoo.load, pu.zoo.card, lambda name: pu.load(f"zoo:{name}")):
+        with pytest.raises(FileError, match=words):
+            opened(name)
+
+
+def test_labels_may_be_numbers_or_texts():
+    by_number = pu.zoo.like("flights", [0, 1, 2, 2, 2, 1])
+    by_name = pu.zoo.like("flights", ["x", "y", "z", "z", "z", "y"])
+    assert by_number.categories is None
+    assert by_name.categories == ("x", "y", "z")
+    assert np.array_equal(by_number.alphas, by_name.alphas)
+    assert np.argsort(by_number.mean()).tolist() == [0, 1, 2]
+
+
+def test_a_dataset_is_cut_by_its_own_labels():
+    labels = np.repeat(["cat", "dog", "bird"], 200)
+    mdm = pu.zoo.like("celeba_hair", labels, mean_size=50)
+    parts = pu.partition(labels, mdm, n_clients=400, rng=0)
+    assert len(parts) == 400
+    assert parts.sizes.mean() == pytest.approx(50, rel=0.05)
+
+
+def test_labels_that_are_none_are_refused():
+    for labels, words in (
+        ([], "label for each"),
+        ([[1, 2]], "label for each"),
+        ([-1, 2], "from 0"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            pu.zoo.like("flights", labels)

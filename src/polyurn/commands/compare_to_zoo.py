@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polyurn.commands.console import print_json, say, show
-from polyurn.commands.declare import Needs, argument, option
+from polyurn.commands.declare import argument, option
 from polyurn.commands.options import AS_JSON, SEED, ColumnOptions
 
 if TYPE_CHECKING:
@@ -23,9 +23,6 @@ def compare_to_zoo_command(
         "that was fitted to the sums of a live federation.",
     ),
     labels: Path | None = option(None, "CSV, Parquet or .npz: the data of a partition."),
-    label_column: str | None = option(
-        None, "Column of LABELS, unless its name is 'label'.", Needs("labels")
-    ),
     columns: ColumnOptions,
     seed: int = SEED,
     as_json: bool = AS_JSON,
@@ -38,7 +35,7 @@ def compare_to_zoo_command(
     from polyurn.typed.json_form import to_json
     from polyurn.zoo.neighbours import nearest
 
-    found = nearest(_read(clients, labels, label_column, columns, seed), rng=seed)
+    found = nearest(_read(clients, labels, columns, seed), rng=seed)
     if as_json:
         print_json(to_json(found))
         return
@@ -51,9 +48,7 @@ def compare_to_zoo_command(
     )
 
 
-def _read(
-    clients: Path, labels: Path | None, label_column: str | None, columns: ColumnOptions, seed: int
-) -> Any:
+def _read(clients: Path, labels: Path | None, columns: ColumnOptions, seed: int) -> Any:
     """Histograms, or a mixture."""
     from polyurn.commands.views import read_model
     from polyurn.sources.clients import read_all, some_of
@@ -62,7 +57,7 @@ def _read(
     from polyurn.storage.partitions import load_partition
 
     if labels is not None:
-        names, codes = PointFile.read(labels, say).labelled(label_column)
+        names, codes = PointFile.read(labels, say).labelled(columns.category)
         n_labels = names if isinstance(names, int) else len(names)
         return load_partition(clients).histograms(codes, n_labels)
     if is_model(clients):

@@ -207,13 +207,14 @@ class MDMPartitioner(FixedPartitioner):
         --------
         >>> partitioner = MDMPartitioner.like("celeba_hair", num_partitions=3)
         >>> partitioner.dataset = Dataset.from_dict({"label": ["cat", "dog", "bird"] * 99})
-        >>> partitioner.num_partitions, len(partitioner.load_partition(0))
-        (3, 19)
+        >>> partitioner.num_partitions
+        3
         """
         named = f"{ZOO}{federation}" if isinstance(federation, str) else None
         population = federation if named is None else load(named)
-        partitioner = cls(check_population(population), partition_by, num_partitions=num_partitions,
-                          seed=seed)
+        partitioner = cls(
+            check_population(population), partition_by, num_partitions=num_partitions, seed=seed
+        )
         partitioner._relabel = partial(like, federation, match=match, mean_size=mean_size, rng=seed)
         return partitioner
 

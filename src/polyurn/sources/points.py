@@ -101,9 +101,9 @@ class PointFile:
 
         They are in the column that the option names, or in "label".
         """
-        self.refuse_names({"--label-column": asked})
+        self.refuse_names({"--category": asked})
         with naming(self.path):
-            column = category_columns(self.columns, asked or "label", option="--label-column")
+            column = category_columns(self.columns, asked or "label", option="--category")
         labels = self.shown_labels(column)
         return labels, self.codes(labels, column)
 

@@ -78,8 +78,9 @@ def like(
 
     Examples
     --------
-    >>> like("flights", [0, 1, 2, 1, 1, 2], mean_size=100).mean().round().tolist()
-    [13.0, 51.0, 36.0]
+    >>> mdm = like("flights", ["cat", "dog", "cat"], mean_size=100)
+    >>> mdm.categories, f"{mdm.mean().sum():.0f}"
+    (('cat', 'dog'), '100')
     """
     mdm = load(federation) if isinstance(federation, str) else federation
     categories, shares = labels_of(labels)

@@ -2,7 +2,7 @@
 
 Categories have other names everywhere, so each federation is first laid over the clients' own, and given
 their sizes: by rank over equally frequent labels, as data to be cut have them, and by rank over the
-clients' pooled shares; the nearer of the two counts. What is compared is each client's shares, sorted, by
+clients' pooled shares; the nearer of the two counts. Compared is each client's shares, sorted, by
 the energy distance. Sizes are compared by themselves, in doublings. A live federation is compared by the
 mixture that was fitted to its sums.
 """

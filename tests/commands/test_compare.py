@@ -94,6 +94,17 @@ def test_a_model_needs_no_name_beside_that_of_its_file(tables):
     assert tables("compare", "held-out.csv", "mdm.json", *quick).json() == named
 
 
+def test_a_table_of_several_populations_is_not_wider_than_80_columns(tables):
+    names = [f"{name}=simulated.csv" for name in ("one", "another", "a-third", "fourth")]
+    ran = tables(
+        "compare", "held-out.csv", "mdm.json", *names, "--folds", 0, "--draws", "splits=100"
+    )
+    lines = ran.out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [sum(f" {name} " in line for line in lines) for name in ("mdm", "a-third")] == [1, 1]
+    assert sum("effective categories" in line for line in lines) == 3
+
+
 def test_a_map_needs_an_mdm_file_whose_names_it_maps_to(tables):
     ran = tables("compare", "held-out.csv", "a=simulated.csv", "--map", "by-position")
     assert_refused(ran, "--map has no effect without an MDM file")

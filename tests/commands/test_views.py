@@ -4,7 +4,7 @@ from rich.console import Console
 
 from cli_walk import EXAMPLE
 from polyurn import compare
-from polyurn.commands.views import comparison_table, say_learned, selection_table
+from polyurn.commands.views import comparison_tables, say_learned, selection_table
 from polyurn.model.paper_truths import truth
 from polyurn.server.fit_results import Candidate, Selection, SelectionRound
 from polyurn.storage.models import Saved
@@ -75,5 +75,5 @@ def test_the_tables_of_a_selection_and_of_a_comparison_fit_80_columns_without_br
     )
     held_out = truth("low/1").sample(60, rng=0)
     verdict = compare({"mdm": truth("low/1")}, held_out, n_splits=100, n_bootstrap=100, rng=0)
-    for table in (selection_table(choice), comparison_table(verdict)):
+    for table in (selection_table(choice), *comparison_tables(verdict)):
         assert Console(width=200).measure(table).maximum <= 80

@@ -19,7 +19,7 @@ from polyurn.federation.messages import Ask, Invitation, Refusal, tag_of
 from polyurn.federation.node import MOST_OPEN, Node
 from polyurn.federation.node_log import NodeLogFile
 from polyurn.federation.participant import Participant
-from polyurn.storage.ledger_file import open_ledger
+from polyurn.storage.ledger_file import LedgerFile, open_ledger
 from polyurn.wire import (
     Batch,
     Contrast,
@@ -458,6 +458,18 @@ def test_the_owners_budget_holds_whatever_the_server_says(tmp_path):
     assert asked(node, query).refusal is None
     again = federation.node(0, ledger=open_ledger(tmp_path / "ledger", epsilon=1.0, delta=1e-6))
     assert asked(again, query).refusal is Refusal.BUDGET_SPENT
+
+
+def test_an_exact_answer_is_not_missing_from_the_owners_ledger(tmp_path):
+    federation = Federation(tmp_path, 1, policy=replace(OPEN, least_noise=0.0))
+    ledger = open_ledger(tmp_path / "ledger", epsilon=1.0, delta=1e-6)
+    node = federation.node(0, ledger=ledger)
+    assert asked(node, question(federation, QUERY)).refusal is None
+    assert (ledger.n_exact, ledger.charges) == (1, ())
+    assert f"ledger {ledger.mark}" in federation.log(0).read_text()
+    entries = LedgerFile(tmp_path / "alone")
+    asked(federation.node(0, entries=entries), question(federation, QUERY))
+    assert [entry.what for entry in entries.read()] == ["survey"]
 
 
 def test_what_a_node_was_asked_with_noise_is_in_its_log(tmp_path):

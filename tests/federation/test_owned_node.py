@@ -52,6 +52,7 @@ def test_a_node_answers_for_its_clients_under_its_policy(node_folder):
     lines = (node_folder / "questions.log").read_text().splitlines()
     assert len(lines) == 2
     assert "refused" in lines[0]
+    assert '"exact"' in (node_folder / "privacy.ledger").read_text()
 
 
 def test_records_are_held_to_what_was_declared_as_histograms_are(node_folder):

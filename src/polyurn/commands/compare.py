@@ -135,7 +135,7 @@ def _write(
     as_json: bool,
 ) -> None:
     """The comparison: as a file, as the command's result, and in words."""
-    from polyurn.commands.views import comparison_table, styles_table
+    from polyurn.commands.views import comparison_tables, styles_table
     from polyurn.storage.documents import save_document
 
     document = verdict.to_dict() | _styles_json(rows)
@@ -145,7 +145,8 @@ def _write(
     if as_json:
         print_json(document)
     else:
-        show(comparison_table(verdict))
+        for table in comparison_tables(verdict):
+            show(table)
         if rows:
             show(styles_table(rows))
     for sentence in verdict.sentences():

@@ -9,9 +9,9 @@ import os
 import sys
 import unicodedata
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any, TextIO
+from typing import IO, TYPE_CHECKING, Any, TextIO, TypeVar
 from warnings import catch_warnings, simplefilter
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -23,6 +23,8 @@ from polyurn.errors import FileError
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+T = TypeVar("T")
 
 INTERRUPTED = 130  # what shells report for a command ended by Ctrl-C
 
@@ -117,6 +119,17 @@ def fits(table: "Table") -> bool:
     terminal = _Terminal(file=_stdout())
     unbounded = terminal.options.update(max_width=_NO_BOUND)
     return Measurement.get(terminal, unbounded, table).maximum <= terminal.width
+
+
+def parts_that_fit(items: Iterable[T], table: "Callable[[list[T]], Table]") -> Iterator[list[T]]:
+    """The items in order, as many at a time as their table fits the terminal with, and at least one."""
+    part: list[T] = []
+    for item in items:
+        if part and not fits(table([*part, item])):
+            yield part
+            part = []
+        part.append(item)
+    yield part
 
 
 def print_json(document: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@
 
 import math
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from rich.table import Table
 from rich.text import Text
 
-from polyurn.commands.console import fits, print_json, say, show, visible
+from polyurn.commands.console import fits, parts_that_fit, print_json, say, show, visible
 from polyurn.comparison.estimates import Estimate
 from polyurn.storage.run_log import FinishedRun, read_runs
 from polyurn.sweeps.run_scores import AGAIN, LAST
@@ -88,7 +88,8 @@ def verdict_tables(verdict: Verdict) -> list[Table]:
     }
     tables = [_by_column(cells)]
     if not fits(tables[0]):
-        tables = [_by_line(cells, measures) for measures in _parts(cells)]
+        parts = parts_that_fit(_names(cells), lambda measures: _by_line(cells, measures))
+        tables = [_by_line(cells, measures) for measures in parts]
     unit = ", in points" if verdict.wording.in_points else ""
     tables[0].title = f"{verdict.metric}{unit}: what simulated clients say about {verdict.true!r}"
     if verdict.floor is not None:
@@ -119,17 +120,6 @@ def _by_line(cells: _Cells, names: Sequence[str]) -> Table:
         texts = ("\n".join(filter(None, measures[name])) for name in names)
         table.add_row(population, *map(Text, texts))
     return table
-
-
-def _parts(cells: _Cells) -> Iterator[list[str]]:
-    """The measures in order, as many at a time as fit the terminal, and at least one."""
-    part: list[str] = []
-    for name in _names(cells):
-        if part and not fits(_by_line(cells, [*part, name])):
-            yield part
-            part = []
-        part.append(name)
-    yield part
 
 
 def _names(cells: _Cells) -> list[str]:

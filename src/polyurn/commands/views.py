@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.table import Table
 
-from polyurn.commands.console import print_json, say, show, warn
+from polyurn.commands.console import parts_that_fit, print_json, say, show, warn
 from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.storage.models import Saved, is_model, load_saved
@@ -309,11 +309,18 @@ def style_json(saved: "Saved[Style]") -> dict[str, Any]:
 # ---------------------------------------------------------------------------------- comparisons
 
 
-def comparison_table(verdict: "Comparison") -> Table:
-    """One column per population, one line per measure."""
+def comparison_tables(verdict: "Comparison") -> list[Table]:
+    """One column per population, one line per measure; as many tables as the terminal needs."""
     head, *lines = verdict.table()
     title = f"how alike to {counted(verdict.n_clients, 'true client')}"
-    return table_of(title, head, lines, left=[0])
+
+    def table(columns: Sequence[int]) -> Table:
+        shown = [0, *columns]
+        return table_of(
+            title, [head[j] for j in shown], [[line[j] for j in shown] for line in lines], left=[0]
+        )
+
+    return [table(columns) for columns in parts_that_fit(range(1, len(head)), table)]
 
 
 def styles_table(rows: Sequence["StyleRow"]) -> Table:

@@ -29,7 +29,7 @@ from polyurn.federation.messages import (
 )
 from polyurn.federation.node_log import LogEntry, NodeLogFile
 from polyurn.federation.policy import NodePolicy
-from polyurn.privacy.ledger import PrivacyLedger
+from polyurn.privacy.ledger import Entries, PrivacyLedger, enter_exact
 from polyurn.wire import (
     Noised,
     Query,
@@ -90,6 +90,8 @@ class Node:
     ledger : PrivacyLedger, optional
         The owner's budget for all that is ever asked of these clients with noise; needed where the
         policy has `most_epsilon`. Questions that the budget does not allow are refused.
+    entries : Entries, optional
+        Where exact answers are entered, which no ε covers, if there is no ledger for them.
     signer, roster : Signer, Roster, optional
         Its long-lived key and the public keys of all nodes, for secure sums.
     memory : mapping of str to bytes, optional
@@ -117,6 +119,7 @@ class Node:
         max_size: int,
         clients_per_node: int,
         ledger: PrivacyLedger | None = None,
+        entries: Entries | None = None,
         signer: "Signer | None" = None,
         roster: "Roster | None" = None,
         memory: Mapping[str, bytes] | None = None,
@@ -126,6 +129,7 @@ class Node:
     ) -> None:
         self._node, self._policy, self._log, self._clock = node, policy, log, clock
         self._on_failure, self._ledger = on_failure, ledger
+        self._entries = entries if ledger is None else ledger.entries
         self._max_size, self._clients_per_node = max_size, clients_per_node
         self._rows = packed(counts)
         if len(ids) != self._rows.n_clients:
@@ -359,8 +363,11 @@ class Node:
         """The clients' sum, within its bounds, with the node's own noise where there is some."""
         inner = query
         if isinstance(query, Noised):
-            self._charge(query, entry)
+            self._charge(query)
             inner = query.query
+        elif self._entries is not None:
+            enter_exact(self._entries, query.text, query.n_numbers)
+        entry.ledger = "" if self._entries is None else self._entries.mark
         try:
             sums: Statistics = answer_rows(inner, self._rows, buckets=self._buckets, rng=self._rng)
             check_answer(inner, sums, inner.bounds() * ask.clients_per_node)
@@ -371,7 +378,7 @@ class Node:
         noised: Statistics = with_noise(query, sums, n_adders=n_adders)
         return noised
 
-    def _charge(self, query: Noised[Any], entry: LogEntry) -> None:
+    def _charge(self, query: Noised[Any]) -> None:
         """What an answer costs is the owner's to allow, whatever the server's own ledger says."""
         if self._ledger is None:
             return
@@ -382,7 +389,6 @@ class Node:
             )  # fmt: skip
         except BudgetError as error:
             raise _DeclinedError(Refusal.BUDGET_SPENT) from error
-        entry.ledger = self._ledger.mark
 
     def _decoded(self, ask: Ask) -> Query[Any]:
         if len(ask.query) > self._policy.most_bytes:

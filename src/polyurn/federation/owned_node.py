@@ -25,7 +25,7 @@ from polyurn.model.style_coordinates import StyleSpace
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.noise import check_installed
 from polyurn.server.fitting import select
-from polyurn.storage.ledger_file import raised_ledger
+from polyurn.storage.ledger_file import LedgerFile, raised_ledger
 from polyurn.wire import StyleMoments
 from polyurn.wording import counted
 
@@ -64,6 +64,7 @@ def open_node(
     if allow_exact:
         policy = replace(policy, allow_exact=True)
     secret, log = bucket_key(folder.path / BUCKET_KEY), NodeLogFile(folder.path / QUESTIONS)
+    ledger, entries = _ledger(folder, policy, secret, log)
     return Node(
         folder.number,
         clients if isinstance(clients, Records) else clients.counts,
@@ -73,7 +74,8 @@ def open_node(
         log=log,
         max_size=folder.federation.max_size,
         clients_per_node=folder.federation.clients_per_node,
-        ledger=_ledger(folder, policy, secret, log),
+        ledger=ledger,
+        entries=entries,
         signer=signer,
         roster=folder.federation.roster,
         memory=memory,
@@ -104,23 +106,19 @@ def _histograms(folder: NodeFolder, clients: Histograms | Records) -> Histograms
 
 def _ledger(
     folder: NodeFolder, policy: NodePolicy, key: bytes, log: NodeLogFile
-) -> PrivacyLedger | None:
-    """The owner's account of what these clients have answered, if the policy has a budget.
+) -> tuple[PrivacyLedger | None, LedgerFile | None]:
+    """The owner's account of what these clients have answered, with a budget if the policy has one.
 
     The log of questions has the mark of the last charge: a ledger without it is not the node's.
     """
     if not policy.allow_exact:
         check_installed(f"noise, which {folder.path / POLICY} demands,")
+    path = folder.path / LEDGER
+    kept: dict[str, Any] = {"key": ledger_key(key), "mark": log.last_ledger}
     if policy.most_epsilon == 0:
-        return None
-    return raised_ledger(
-        folder.path / LEDGER,
-        epsilon=policy.most_epsilon,
-        delta=policy.delta,
-        first=policy.most_epsilon,
-        key=ledger_key(key),
-        mark=log.last_ledger,
-    )
+        return None, LedgerFile(path, **kept) if policy.allow_exact else None
+    most = policy.most_epsilon
+    return raised_ledger(path, epsilon=most, delta=policy.delta, first=most, **kept), None
 
 
 def ledger_key(key: bytes) -> bytes:

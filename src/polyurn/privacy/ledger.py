@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Literal, Protocol, TypeAlias
 
 from polyurn.errors import BudgetError, ParameterError
@@ -98,6 +99,14 @@ class Entries(Protocol):
         """Append an entry, which is on disk when this returns."""
 
 
+def enter_exact(entries: Entries, what: str, n_numbers: int, *, run: str = "") -> None:
+    """Enter a release without noise, before it is made."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    with entries.turn():
+        entries.read()
+        entries.append(ExactRelease(what, n_numbers, run, now))
+
+
 class _InMemory:
     """Entries in memory."""
 
@@ -171,6 +180,11 @@ class PrivacyLedger:
     def mark(self) -> str:
         """Names what was charged so far: a file that is shorter, or another one, does not have it."""
         return self._entries.mark
+
+    @property
+    def entries(self) -> Entries:
+        """Where its entries are kept."""
+        return self._entries
 
     @property
     def n_exact(self) -> int:

@@ -8,11 +8,10 @@ import re
 import secrets
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any, cast
 
 from polyurn.errors import ParameterError
-from polyurn.privacy.ledger import Entries, ExactRelease, PrivacyLedger, Trust
+from polyurn.privacy.ledger import Entries, PrivacyLedger, Trust, enter_exact
 from polyurn.privacy.noise import Noise, check_scale, discrete_gaussian, noised
 from polyurn.privacy.statement import Guarantee
 from polyurn.typed.arguments import checked
@@ -163,10 +162,7 @@ class ExactAggregator:
         """The sum of a cohort's answers."""
 
         def enter() -> None:
-            now = datetime.now(UTC).isoformat(timespec="seconds")
-            with self._entries.turn():
-                self._entries.read()
-                self._entries.append(ExactRelease(query.text, query.n_numbers, self._run, now))
+            enter_exact(self._entries, query.text, query.n_numbers, run=self._run)
 
         return _after(enter, self._aggregator, query, cohort_size)
 

@@ -59,13 +59,15 @@ def split_rows(mdm: MDM, names: Sequence[str], laws: Sequence[SplitLaw]) -> Rows
             "split": _name(mdm.splits.tree, one.node, names),
             "x": float(x[one.node]),
             "y": float(y[one.node]),
-            "concentration": float(mdm.splits.of_inner[one.component, one.node]),
+            "concentration": concentration,
+            "label": f"{concentration:.2g}" if concentration < 100 else f"{concentration:,.0f}",
             "left": float(one.law @ np.arange(one.total + 1)) / one.total,
             "points": one.total,
             "variance": one.variance,
             "evenness": evenness(one.variance),
         }
         for one in laws
+        for concentration in [float(mdm.splits.of_inner[one.component, one.node])]
     ]
 
 
@@ -127,7 +129,7 @@ def _tree(mdm: MDM, names: Sequence[str], rows: Rows) -> Figure:
         ),
     )  # fmt: skip
     texts = chart().mark_text(dx=8, dy=-8, align="left", color=INK).encode(
-        x=across, y=down, text=alt.Text("concentration:Q", format=".2~g")
+        x=across, y=down, text="label:N"
     )  # fmt: skip
     shown = [str(k + 1) for k in range(min(mdm.n_components, _MOST_TREES))]
     some = mdm.n_components > _MOST_TREES

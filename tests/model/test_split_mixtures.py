@@ -10,7 +10,7 @@ from scipy import stats
 
 import polyurn
 from polyurn.errors import FileError, ParameterError
-from polyurn.model.mdm import MDM
+from polyurn.model.mdm import MDM, Relabelled
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.model.splits import Laws, Splits, law_knots
 from polyurn.model.trees import Tree
@@ -166,3 +166,14 @@ def test_no_client_is_less_likely_than_the_bound(kind, seed):
     mdm = mixture(kind, seed)
     logs = mdm.logpmf(everyone(mdm))
     assert -log_bound(mdm) <= logs.min()
+
+
+@KINDS
+def test_other_names_of_the_same_number_keep_probabilities(kind):
+    mdm = mixture(kind)
+    other = mdm.relabelled(["w", "x", "y", "z"])
+    order = np.argsort(-mdm.mean())
+    clients = everyone(mdm)
+    assert np.allclose(other.logpmf(clients[:, order]), mdm.logpmf(clients), rtol=1e-12)
+    assert other.categories == ("w", "x", "y", "z")
+    assert isinstance(mdm.relabelled(3), Relabelled)

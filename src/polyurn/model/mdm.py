@@ -292,7 +292,7 @@ class MDM(EqualArrays):
 
         Returns
         -------
-        MDM; or Relabelled, with splits
+        MDM; or Relabelled, with splits and another number of labels
             Splits are not closed under merging, so that drawn counts are merged instead.
 
         Examples
@@ -316,8 +316,11 @@ class MDM(EqualArrays):
             raise ParameterError(
                 "an mdm with splits has no rule 'marginal': use 'rank' or 'random'"
             )
-        if self.splits is not None:
+        if self.splits is not None and not _is_permutation(parts):
             return Relabelled(self, parts, names)
+        if self.splits is not None:
+            splits = self.splits.renamed(parts.argmax(axis=1))
+            return MDM(self.weights, None, self.sizes, splits=splits, categories=names)
         alphas = self.alphas @ parts
         if rule == "marginal":
             alphas = with_marginal(alphas, self.weights * self.sizes.mean(), wanted)
@@ -555,6 +558,10 @@ def _checked_alpha(alpha: ArrayLike) -> NDArray[np.float64]:
             "expected alpha finite and not negative, with a positive one for some category"
         )
     return given
+
+
+def _is_permutation(parts: NDArray[np.float64]) -> bool:
+    return all(np.array_equal(np.count_nonzero(parts, axis=i), np.ones(len(parts))) for i in (0, 1))
 
 
 def _check_splits(splits: Splits, alphas: NDArray[np.float64]) -> None:

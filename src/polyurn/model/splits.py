@@ -168,6 +168,14 @@ class Splits(EqualArrays):
         laws = self.laws and Laws(self.laws.knots, self.laws.values[components])
         return Splits(self.tree, self.concentrations[components], laws)
 
+    def renamed(self, labels: NDArray[np.integer]) -> "Splits":
+        """The same splits with category j as category labels[j], of a permutation."""
+        j = self.tree.n_splits
+        children = self.tree.children
+        leaves = j + np.asarray(labels)[np.maximum(children - j, 0)]
+        renamed = Tree(np.where(children < j, children, leaves))
+        return Splits(renamed, self.concentrations, self.laws)
+
     def log_laws(self, most: int) -> Floats:
         """Log f of each side at counts 0 to `most`, shape (K, J, 2, most + 1).
 

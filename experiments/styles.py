@@ -183,7 +183,7 @@ def curves(
         n_jobs=1, noise_floor=False, engine=engine,
     )  # fmt: skip
     return [
-        {name: getattr(run.settings, name) for name in grid}
+        {name: run.settings[name] for name in grid}
         | {"curve": [round(value, 6) for value in run.metrics["accuracy"]]}
         for run in done.runs
     ]

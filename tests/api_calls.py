@@ -161,7 +161,7 @@ def settings() -> pu.FedAvg:
 
 
 def record(population: str = "true", rate: float = 0.1, score: float = 0.5) -> pu.FinishedRun:
-    tried = settings().with_changes({"local_learning_rate": rate})
+    tried = settings().with_changes({"local_learning_rate": rate}).to_json()
     curve, final = {"accuracy": [score]}, {"accuracy": score}
     return pu.FinishedRun(population, 0, tried, "batched", [1], [0.1], curve, final, None, 1.5)
 

@@ -84,7 +84,7 @@ def page_of(text_of):
             engine=text(),
             metrics={metric: run.metrics["accuracy"]},
             final={metric: run.final["accuracy"]},
-            settings=run.settings.with_changes({"server_options": {text(): 1.0}}),
+            settings={**run.settings, "server_options": {text(): 1.0}},
         )
         for run in material.runs()
     ]

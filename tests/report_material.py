@@ -124,7 +124,7 @@ def runs(populations=("true", "mdm", "iid", "oracle"), seeds=(0, 1), styled=()):
                     score = 0.9 - 0.1 * (np.log10(rate) - best) ** 2 - 0.01 * seed - 0.002 * epochs
                     settings = FedAvg(
                         n_rounds=4, cohort_size=2, local_learning_rate=rate, local_epochs=epochs
-                    )
+                    ).to_json()
                     curve = {"accuracy": [float(score)]}
                     final = {"accuracy": float(score)}
                     made.append(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from polyurn.partitioning.result import Partition
-from polyurn.sweeps.grid import sweep
+from polyurn.sweeps.own_engines import sweep
 from polyurn.training.fedavg import FedAvg
 from training_cases import tabular
 

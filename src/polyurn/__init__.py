@@ -86,8 +86,13 @@ if TYPE_CHECKING:
     from polyurn.storage.table_files import read_table as read_table
     from polyurn.storage.table_files import write_histograms as write_histograms
     from polyurn.sweeps.grid import Sweep as Sweep
-    from polyurn.sweeps.grid import sweep as sweep
+    from polyurn.sweeps.grid import sweep_trainer as sweep_trainer
     from polyurn.sweeps.optuna_search import OptunaSearch as OptunaSearch
+    from polyurn.sweeps.own_engines import sweep as sweep
+    from polyurn.sweeps.recommendation import Recommendation as Recommendation
+    from polyurn.sweeps.recommendation import recommend as recommend
+    from polyurn.sweeps.trainable import FailedRun as FailedRun
+    from polyurn.sweeps.trainers import CommandTrainer as CommandTrainer
     from polyurn.sweeps.verdict import Verdict as Verdict
     from polyurn.sweeps.verdict import compare_sweeps as compare_sweeps
     from polyurn.training.examples import Examples as Examples
@@ -177,7 +182,12 @@ _HOME = {
     "FedAvg": "training.fedavg",
     "OptunaSearch": "sweeps.optuna_search",
     "Sweep": "sweeps.grid",
-    "sweep": "sweeps.grid",
+    "sweep": "sweeps.own_engines",
+    "sweep_trainer": "sweeps.grid",
+    "CommandTrainer": "sweeps.trainers",
+    "FailedRun": "sweeps.trainable",
+    "Recommendation": "sweeps.recommendation",
+    "recommend": "sweeps.recommendation",
     "Verdict": "sweeps.verdict",
     "compare_sweeps": "sweeps.verdict",
 }

@@ -153,7 +153,7 @@ def tune(
     on_run: "Callable[[SweepProgress], object] | None" = None,
 ) -> "Sweep":
     """Train every learning rate on true clients and on simulated ones, drawn anew for each seed."""
-    from polyurn.sweeps.grid import sweep
+    from polyurn.sweeps.own_engines import sweep
 
     live, proxy = there.live, there.proxy
     assert live.features is not None

@@ -177,6 +177,20 @@ class TrainingError(PolyurnError, RuntimeError):
     """A training run or a sweep cannot go on."""
 
 
+class TrainerError(TrainingError):
+    """A trainer of the user's crashed, hung or reported something else than metrics.
+
+    Attributes
+    ----------
+    output : str
+        What it printed, or its traceback.
+    """
+
+    def __init__(self, text: str, output: str = "") -> None:
+        super().__init__(text)
+        self.output = output
+
+
 class SecureSumError(PolyurnError, RuntimeError):
     """A secure sum cannot go on; `node` is the one that the message is about, if it is about one."""
 

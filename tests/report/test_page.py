@@ -218,7 +218,7 @@ def test_a_name_that_is_no_text_of_utf_8_does_not_keep_the_page_from_being_writt
 def test_a_sweep_of_texts_and_diverged_runs_is_drawn():
     made = []
     for run, weighting in zip(runs(), ["points", "uniform"] * 24, strict=True):
-        settings = run.settings.with_changes({"weighting": weighting, "local_epochs": 1})
+        settings = {**run.settings, "weighting": weighting, "local_epochs": 1}
         made.append(replace(run, settings=settings))
     made[0] = replace(made[0], diverged_at=2, final={"accuracy": None})
     charts = Page(html_report(runs=made)).charts()

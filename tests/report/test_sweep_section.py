@@ -35,7 +35,7 @@ def test_where_scores_are_negative_a_diverged_run_is_below_all_others():
     some = runs(seeds=(0,))
     below = [replace(r, metrics={"accuracy": [r.final["accuracy"] - 1.0]}) for r in some]
     below[0] = replace(below[0], metrics={"accuracy": []}, diverged_at=1)
-    settings = below[0].settings.to_json()
+    settings = dict(below[0].settings)
     rows = agreement_rows(below, true="true", metric="accuracy")
     named = f"local_epochs {settings['local_epochs']}, "
     mine = [r for r in rows if r["settings"].startswith(named)]
@@ -54,7 +54,7 @@ def test_rows_show_the_mean_of_the_last_half_of_the_evaluations():
 
 
 def test_the_best_loss_of_a_setting_is_the_smallest():
-    some = [replace(r, loss=[float(r.settings.local_epochs)]) for r in runs(seeds=(0,))]
+    some = [replace(r, loss=[float(r.settings["local_epochs"])]) for r in runs(seeds=(0,))]
     rows = profile_rows(some, "local_learning_rate", metric="loss")
     assert {row["metric"] for row in rows} == {1.0}
 

@@ -18,8 +18,9 @@ from torch import nn
 from polyurn import IID, Partition
 from polyurn.errors import FileError, ParameterError, TrainingError
 from polyurn.storage.run_log import read_runs, run_key
+from polyurn.sweeps.fingerprints import function_fingerprint
 from polyurn.sweeps.optuna_search import OptunaSearch
-from polyurn.sweeps.task import function_fingerprint
+from polyurn.training.fedavg import FedAvg
 from polyurn.training.federated import train
 from polyurn.training.losses import squared_error
 from sweep_cases import BASE, DATA, POPULATIONS, small_sweep
@@ -47,7 +48,9 @@ def test_a_run_of_a_sweep_is_what_train_returns(engine):
     done = small_sweep(engine=engine, seeds=[3])
     clients = POPULATIONS | {"iid": POPULATIONS["iid"](3)}
     for run in done.runs:
-        alone = train(run.settings, "softmax", DATA, clients[run.population], seed=3, n_workers=1)
+        alone = train(
+            FedAvg(**run.settings), "softmax", DATA, clients[run.population], seed=3, n_workers=1
+        )
         assert run.rounds == [1, 2]
         assert run.metrics["accuracy"] == alone.metrics["accuracy"]
         assert np.allclose(run.loss, alone.loss, rtol=1e-5)
@@ -117,7 +120,7 @@ if __name__ == "__main__":
 
 def test_a_finished_sweep_is_not_run_again(tmp_path, monkeypatch):
     first = small_sweep(tmp_path)
-    monkeypatch.setattr("polyurn.sweeps.grid.run_columns", None)
+    monkeypatch.setattr("polyurn.sweeps.own_engines.train_columns", None)
     assert small_sweep(tmp_path).runs == first.runs
 
 
@@ -308,7 +311,7 @@ def test_a_search_runs_its_trials_prunes_and_tries_the_winners_on_the_true_clien
     assert any(run.pruned and run.rounds[-1] < 4 for run in trials)
     assert {run.engine for run in trials} == {"batched"}
     assert all(run.seconds > 0 for run in trials)
-    assert len({run.settings.local_learning_rate for run in trials}) >= 4
+    assert len({run.settings["local_learning_rate"] for run in trials}) >= 4
     best = max(
         (r for r in trials if r.population == "iid" and not r.pruned),
         key=lambda r: r.final["accuracy"],

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from polyurn.storage.run_log import FinishedRun
 from polyurn.sweeps.run_scores import round_reached, score, score_runs, worst_score
-from polyurn.training.fedavg import FedAvg
 
-SETTINGS = FedAvg(n_rounds=40, cohort_size=1)
+SETTINGS = {"n_rounds": 40}
 
 
 def run(curve, *, loss=None, diverged_at=None, population="true", **changes):

@@ -9,7 +9,6 @@ from polyurn import IID, MDM, OptunaSearch, Oracle, Partition, Sizes, Styled
 from polyurn.errors import FileError
 from polyurn.storage.run_log import read_runs
 from polyurn.sweeps.sweep_clients import clients_by_seed, in_another_order
-from polyurn.sweeps.task import has_style
 from style_cases import plain_style, style_rest
 from sweep_cases import BY_LABEL, DATA, shuffled, small_sweep
 
@@ -19,7 +18,13 @@ TRUE = BY_LABEL.histograms(DATA.labels, 3)
 
 def found(populations, *, seeds=(0, 1), n_clients=None, **options):
     return clients_by_seed(
-        populations, DATA, seeds=seeds, n_clients=n_clients, true="true", **options
+        populations,
+        DATA.labels,
+        DATA.features,
+        seeds=seeds,
+        n_clients=n_clients,
+        true="true",
+        **options,
     )
 
 
@@ -85,7 +90,7 @@ def test_without_true_clients_or_beside_an_again_of_ones_own_nothing_is_added():
 
 def test_a_sweep_trains_the_true_clients_again_from_the_same_first_weights():
     done = small_sweep(noise_floor=True, seeds=[0], grid={"local_learning_rate": [1e-9, 0.5]})
-    by = {(run.population, run.settings.local_learning_rate): run for run in done.runs}
+    by = {(run.population, run.settings["local_learning_rate"]): run for run in done.runs}
     assert {name for name, _ in by} == {"true", "iid", "again"}
     # Nothing was learned with the smallest rate: the weights are still the first ones.
     assert by["again", 1e-9].loss == pytest.approx(by["true", 1e-9].loss, abs=1e-6)
@@ -122,14 +127,21 @@ def test_clients_of_a_styled_population_hold_points_of_a_style_each(embedded):
     population = Styled(
         IID([1, 1, 1], sizes=[20]), plain_style(n_labels=3), embedding if embedded else None
     )
-    found = clients_by_seed({"a": population}, data, seeds=[0], n_clients=60, true="true")
+    found = clients_by_seed(
+        {"a": population}, data.labels, data.features, seeds=[0], n_clients=60, true="true"
+    )
     assert style_rest(embedding, found["a", 0]) > 2
-    assert has_style(found["a", 0])
+    assert found["a", 0].report.style is not None
     plain = clients_by_seed(
-        {"a": population.population}, data, seeds=[0], n_clients=60, true="true"
+        {"a": population.population},
+        data.labels,
+        data.features,
+        seeds=[0],
+        n_clients=60,
+        true="true",
     )
     assert style_rest(embedding, plain["a", 0]) < 1.5
-    assert not has_style(plain["a", 0])
+    assert plain["a", 0].report.style is None
 
 
 def test_the_runs_of_a_styled_population_say_so_in_the_log_too(tmp_path):

@@ -12,11 +12,10 @@ from polyurn.errors import ParameterError
 from polyurn.storage.run_log import FinishedRun
 from polyurn.sweeps.run_scores import regret
 from polyurn.sweeps.verdict import compare_sweeps
-from polyurn.training.fedavg import FedAvg
 
 
 def run(population, setting, score, *, seed=0, **changes):
-    settings = FedAvg(n_rounds=1, cohort_size=1, local_learning_rate=float(setting))
+    settings = {"n_rounds": 1, "local_learning_rate": float(setting)}
     fields = {
         "engine": "workers",
         "rounds": [1],

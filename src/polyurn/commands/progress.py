@@ -30,8 +30,8 @@ from polyurn.wording import counted
 if TYPE_CHECKING:
     from polyurn.server.fit_results import Round, SelectionRound
     from polyurn.storage.packing import Packed
-    from polyurn.storage.run_log import FinishedRun
     from polyurn.sweeps.grid import SweepProgress
+    from polyurn.sweeps.trainable import EndedRun
 
 _PIPED_LINES = 20  # the most lines of progress without a terminal
 N_PRIVATE_ROUNDS = 12  # the most rounds of a fit with a guarantee
@@ -252,7 +252,11 @@ def _clock(seconds: float) -> str:
     return str(timedelta(seconds=math.ceil(seconds)))
 
 
-def _line(run: "FinishedRun") -> str:
+def _line(run: "EndedRun") -> str:
+    from polyurn.sweeps.trainable import FailedRun
+
+    if isinstance(run, FailedRun):
+        return f"{run.population}, seed {run.seed}: failed: {run.error}"
     scores = ", ".join(
         f"{name} {value:.4f}" for name, value in run.final.items() if value is not None
     )

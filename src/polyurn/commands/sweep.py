@@ -5,16 +5,20 @@ Parses, calls one library function, writes.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from polyurn.commands.console import say, talk, warnings_as_sentences
 from polyurn.commands.declare import argument, option
 from polyurn.commands.options import AS_JSON
-from polyurn.errors import StyleWarning
+from polyurn.errors import StyleWarning, TrainingError
 from polyurn.wording import counted
 
 if TYPE_CHECKING:
     from polyurn.storage.run_log import FinishedRun
+    from polyurn.sweeps.config import SweepConfig
+    from polyurn.sweeps.grid import Sweep
+    from polyurn.sweeps.inputs import Inputs
+    from polyurn.sweeps.trainable import FailedRun
 
 
 def sweep_command(
@@ -33,7 +37,6 @@ def sweep_command(
     from polyurn.commands.progress import sweep_progress
     from polyurn.commands.verdicts import conclude
     from polyurn.sweeps.config import read_config
-    from polyurn.sweeps.grid import sweep
     from polyurn.sweeps.inputs import read_inputs
 
     asked = read_config(config)
@@ -41,23 +44,52 @@ def sweep_command(
     for remark in inputs.remarks:
         say(remark)
     with warnings_as_sentences(StyleWarning), sweep_progress(talk) as on_run:
-        done = sweep(
-            asked.fedavg,
-            asked.model,
-            inputs.data,
+        done = _swept(
+            asked,
+            inputs,
             populations=inputs.populations,
             seeds=asked.seeds,
             grid=asked.grid,
             optuna=asked.search,
             folder=output,
             n_jobs=jobs,
-            metrics=inputs.metrics(),
-            engine=asked.engine,
             noise_floor=asked.noise_floor,
+            client_test=asked.client_test,
             on_run=on_run,
         )
     say(_run_sentence(done.runs, output))
-    conclude(done.runs, as_json=as_json)
+    for run in done.failed:
+        say(f"failed: {run.population}, seed {run.seed}, {_settings(run)}: {run.error}")
+    if done.failed:
+        say(
+            f"{counted(len(done.failed), 'run')} failed; what they printed is in {output}/failed, and "
+            "the same command repeats them"
+        )
+    if done.runs:
+        chosen_by = None if asked.search is None else asked.search.metric
+        conclude(done.runs, metric=chosen_by, as_json=as_json, folder=output)
+    elif done.failed:
+        raise TrainingError("every run failed")
+
+
+def _swept(asked: "SweepConfig", inputs: "Inputs", **given: Any) -> "Sweep":
+    """Train with our own engines, or with the trainer that the file names."""
+    if asked.fedavg is not None and inputs.data is not None:
+        from polyurn.sweeps.own_engines import sweep
+
+        metrics, engine = inputs.metrics(), asked.engine
+        return sweep(
+            asked.fedavg, asked.model, inputs.data, metrics=metrics, engine=engine, **given
+        )
+    from polyurn.sweeps.grid import sweep_trainer
+
+    assert asked.trainer is not None
+    trainer = asked.trainer.made(asked.folder)
+    return sweep_trainer(trainer, inputs.labels, settings=asked.settings, **given)
+
+
+def _settings(run: "FailedRun") -> str:
+    return ", ".join(f"{name} {value}" for name, value in run.settings.items())
 
 
 def _run_sentence(runs: Sequence["FinishedRun"], folder: Path) -> str:

@@ -16,7 +16,8 @@ from rich.text import Text
 from polyurn.commands.console import fits, parts_that_fit, print_json, say, show, visible
 from polyurn.comparison.estimates import Estimate
 from polyurn.storage.run_log import FinishedRun, read_runs
-from polyurn.sweeps.run_scores import AGAIN, LAST
+from polyurn.sweeps.recommendation import keep_recommendation, recommend
+from polyurn.sweeps.run_scores import AGAIN, LAST, LOSS
 from polyurn.sweeps.verdict import Verdict, compare_sweeps
 
 # population → measure → number, interval
@@ -42,20 +43,38 @@ def compare_runs(
     )
 
 
-def conclude(runs: Sequence[FinishedRun], *, true: str = "true", as_json: bool) -> None:
-    """Print a verdict for each metric of a sweep that just ended; say so if there is none."""
+def conclude(
+    runs: Sequence[FinishedRun],
+    *,
+    true: str = "true",
+    metric: str | None = None,
+    as_json: bool,
+    folder: Path,
+) -> None:
+    """Print a verdict for each metric of a sweep that just ended, and the settings to use.
+
+    They are kept in the sweep's folder. `metric` is what settings are chosen by, the first by default.
+    """
     whole = [run for run in runs if not run.pruned]
     populations = {run.population for run in whole}
-    verdicts = []
+    metrics, verdicts = [*whole[0].metrics] or [LOSS] if whole else [], []
     if true in populations and populations - {true, AGAIN}:
-        verdicts = [compare_sweeps(runs, true=true, metric=name) for name in whole[0].metrics]
+        verdicts = [compare_sweeps(runs, true=true, metric=name) for name in metrics]
     else:
         say(f"no verdict: it takes runs on {true!r} and on another population")
+    found = recommend(runs, true=true, metric=metric or metrics[0]) if metrics else None
+    if found is not None:
+        keep_recommendation(found, folder)
     if as_json:
-        print_json({"verdicts": [verdict_json(verdict) for verdict in verdicts]})
+        best = None if found is None else found.to_json()
+        print_json({"verdicts": [verdict_json(verdict) for verdict in verdicts], "best": best})
         return
     for verdict in verdicts:
         print_verdict(verdict, as_json=False)
+    if found is not None:
+        for sentence in found.sentences():
+            say(sentence)
+        say(f"the settings are in {folder / 'best.json'}, and for Flower in {folder / 'best.toml'}")
 
 
 def print_verdict(verdict: Verdict, *, as_json: bool) -> None:

@@ -201,6 +201,9 @@ class Partition:
         How simulated clients came by their points.
     ids : array of shape (n_clients,), optional
         What the clients are called; their numbers if None.
+    test : Partition, optional
+        The points that clients are tested on, which are not among `indices`: see `with_test`. Its
+        `ids` are those of the clients that have some.
 
     Examples
     --------
@@ -213,6 +216,7 @@ class Partition:
     indices: NDArray[np.int64] = field(repr=False)
     report: PartitionReport | None = None
     ids: NDArray[Any] | None = field(default=None, repr=False)
+    test: "Partition | None" = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("offsets", "indices"):
@@ -294,7 +298,59 @@ class Partition:
                 f"expected a position for each of {int(self.indices.max()) + 1} points, "
                 f"got shape {given.shape}"
             )
-        return replace(self, indices=given[self.indices])
+        test = None if self.test is None else self.test.renumbered(given)
+        return replace(self, indices=given[self.indices], test=test)
+
+    def with_test(
+        self, share: float, labels: ArrayLike, *, rng: int | np.random.Generator | None = None
+    ) -> "Partition":
+        """The same clients, each with a share of its points set aside as `test`.
+
+        A client of two points or more keeps at least one, and is tested on at least one; a client of
+        one point is not tested. Its categories are shared out as evenly as their counts allow.
+
+        Parameters
+        ----------
+        share : float
+            Above 0 and below 1.
+        labels : array of shape (n_points,)
+            The category of each point.
+        rng : int or numpy.random.Generator, optional
+
+        Examples
+        --------
+        >>> parts = Partition.from_lists([range(10), [10], [11, 12]])
+        >>> split = parts.with_test(0.2, [0] * 5 + [1] * 8, rng=0)
+        >>> split.sizes.tolist(), split.test.sizes.tolist(), split.test.ids.tolist()
+        ([8, 1, 1], [2, 1], [0, 2])
+        """
+        if not 0 < share < 1:
+            raise ParameterError(f"expected a share of points above 0 and below 1, got {share}")
+        given = plain_array(labels, "labels")
+        if given.ndim != 1 or len(given) <= self.indices.max(initial=0):
+            raise ParameterError(
+                f"expected a label for each of {int(self.indices.max()) + 1} points, "
+                f"got shape {given.shape}"
+            )
+        rng, owner, sizes = np.random.default_rng(rng), self.clients, self.sizes
+        codes = np.unique(given, return_inverse=True)[1][self.indices]
+        # In the order of clients and their categories, every so many-th point is a test point.
+        order = np.lexsort((rng.random(len(owner)), codes, owner))
+        n_test = np.clip(np.rint(share * sizes).astype(np.int64), 1, np.maximum(sizes - 1, 0))
+        n_test[sizes < 2] = 0
+        position = np.arange(len(owner)) - np.repeat(self.offsets[:-1], sizes)
+        start = np.repeat(np.floor(rng.random(len(self)) * sizes).astype(np.int64), sizes)
+        each, n = np.repeat(n_test, sizes), np.repeat(sizes, sizes)
+        tested = np.zeros(len(owner), bool)
+        tested[order] = ((position + 1) * each + start) // n > (position * each + start) // n
+        ids = np.arange(len(self)) if self.ids is None else self.ids
+        test = None
+        if tested.any():
+            some = np.flatnonzero(n_test)
+            offsets = np.concatenate([[0], np.cumsum(n_test[some])])
+            test = Partition(offsets, self.indices[tested], ids=ids[some])
+        offsets = np.concatenate([[0], np.cumsum(sizes - n_test)])
+        return replace(self, offsets=offsets, indices=self.indices[~tested], test=test)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

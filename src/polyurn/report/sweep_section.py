@@ -62,7 +62,7 @@ def varied(runs: Sequence[FinishedRun]) -> dict[str, list[Any]]:
 
     Texts stand for values that are not numbers.
     """
-    settings = [run.settings.to_json() for run in runs]
+    settings = [run.settings for run in runs]
     values: dict[str, list[Any]] = {}
     for name in settings[0] if settings else ():
         seen = {json.dumps(r[name], sort_keys=True): _plain(r[name]) for r in settings}

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from polyurn.errors import FileError
-from polyurn.storage.files import check_regular, own_folder
+from polyurn.storage.files import check_regular, own_folder, write_whole
 from polyurn.storage.json_log import JsonLog
-from polyurn.training.fedavg import FedAvg
 from polyurn.typed.arguments import checked
-from polyurn.typed.json_form import Finite, is_finite, to_json
+from polyurn.typed.json_form import Finite, is_finite
 
 _FILE = "runs.jsonl"
+_FAILED = "failed"
 
 
 @checked
@@ -33,7 +33,8 @@ class FinishedRun:
     population : str
         Whose clients they were: "true", "mdm", ...
     seed : int
-    settings : FedAvg
+    settings : dict
+        Names and values: the fields of `FedAvg`, or what a trainer of the user's was given.
     engine : str
     rounds : list of int
         The rounds that were evaluated.
@@ -53,7 +54,7 @@ class FinishedRun:
 
     population: str
     seed: int
-    settings: FedAvg
+    settings: Mapping[str, Any]
     engine: str
     rounds: Sequence[int]
     loss: Sequence[Finite | None]
@@ -75,9 +76,11 @@ class FinishedRun:
         return run_key(self.population, self.seed, self.settings, self.trial)
 
 
-def run_key(population: str, seed: int, settings: FedAvg, trial: int | None = None) -> str:
+def run_key(
+    population: str, seed: int, settings: Mapping[str, Any], trial: int | None = None
+) -> str:
     """A text that identifies a run."""
-    return json.dumps([population, seed, to_json(settings), trial], sort_keys=True)
+    return json.dumps([population, seed, dict(settings), trial], sort_keys=True)
 
 
 def finite(values: Iterable[float]) -> list[float | None]:
@@ -128,6 +131,13 @@ class RunLog:
             "sweep again",
         )
         self.runs.extend(runs)
+
+    def keep_output(self, name: str, text: str) -> Path:
+        """Keep what a failed run printed, as `failed/NAME.txt`."""
+        path = self.folder / _FAILED / f"{name}.txt"
+        path.parent.mkdir(exist_ok=True)
+        write_whole(path, lambda file: file.write(text.encode(errors="replace")))
+        return path
 
     def __enter__(self) -> Self:
         return self

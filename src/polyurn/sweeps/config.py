@@ -31,10 +31,19 @@
     [grid]                                   # or [search], the fields of OptunaSearch
     local_learning_rate = [0.01, 0.1]
 
+A trainer of your own takes the place of [fedavg]; of the data, only the labels are read:
+
+    [trainer]                                # the fields of CommandTrainer; or flower = "my-app/"
+    command = "python train.py --clients {partition} --lr {lr} --out {metrics}"
+    [settings]                               # what the grid does not change
+    epochs = 2
+
 A class for each table declares its keys and their types; one reader walks them. `sweep_clients.py` draws
 the clients; `inputs.py` reads the data that the file names.
 """
 
+import shlex
+import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
@@ -45,12 +54,15 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from polyurn.errors import FileError, ParameterError
 from polyurn.storage.files import read_regular
 from polyurn.sweeps.optuna_search import OptunaSearch
+from polyurn.sweeps.trainers import CommandTrainer, doubled
 from polyurn.training.fedavg import EngineName, FedAvg
 from polyurn.typed.arguments import checked
 from polyurn.typed.json_form import Count, shown
 
 # TOML promises 64 bits; numpy recommends 128 for a seed.
 _MOST_BITS = 128
+
+_FLOWER_FILES = " --partition {partition} --settings {settings} --seed {seed} --metrics {metrics}"
 
 KINDS = ("column", "partition", "mdm", "iid", "iid_proxy", "dirichlet", "oracle")
 Marginal: TypeAlias = Literal["flat", "clients", "proxy"]
@@ -191,6 +203,51 @@ class ClientsConfig:
 
 @checked
 @dataclass(frozen=True)
+class TrainerConfig:
+    """A trainer of the user's.
+
+    Attributes
+    ----------
+    command : str
+        What `CommandTrainer` takes.
+    flower : str
+        In its place, the folder of a Flower app: it runs in Flower's simulation, with the settings as
+        its run-config.
+    folder : str, optional
+        Where the command runs; by default the file's folder.
+    partition : {"json", "parquet"}
+    timeout : float, optional
+        Seconds after which a run counts as failed.
+    """
+
+    command: str | None = None
+    flower: str | None = None
+    folder: str = "."
+    partition: Literal["json", "parquet"] = "json"
+    timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.command is None) == (self.flower is None):
+            raise ParameterError("needs either command or flower")
+
+    def made(self, folder: Path) -> CommandTrainer:
+        """The trainer; its folders start from `folder`."""
+        command, where = self.command, folder / self.folder
+        if self.flower is not None:
+            app, where = folder / self.flower, folder / self.flower
+            if not (app / "pyproject.toml").is_file():
+                raise ParameterError(
+                    f"[trainer] flower: expected {app} with a pyproject.toml, as Flower's apps have"
+                )
+            ours = [sys.executable, "-m", "polyurn.sweeps.flower_run", str(app.resolve())]
+            command = " ".join(shlex.quote(doubled(word)) for word in ours) + _FLOWER_FILES
+        return CommandTrainer(
+            str(command), folder=where, partition=self.partition, timeout=self.timeout
+        )
+
+
+@checked
+@dataclass(frozen=True)
 class SweepConfig:
     """What a TOML file asks for.
 
@@ -199,6 +256,10 @@ class SweepConfig:
     data : DataConfig
     clients : dict of str to ClientsConfig
     fedavg : FedAvg
+        Settings of our own engines; without them, a trainer is needed.
+    trainer : TrainerConfig
+    settings : dict
+        Those of the trainer that the grid does not change.
     seeds : tuple of int
     folder : Path
         The file's folder, from which paths in it start.
@@ -210,23 +271,36 @@ class SweepConfig:
         Whether the true clients are trained again in other cohorts.
     weighted_to : str, optional
         The population whose class frequencies the metric "weighted accuracy" is weighted to.
+    client_test : float, optional
+        The share of each client's points on which that client is tested.
     """
 
     data: DataConfig
     clients: Mapping[str, ClientsConfig]
-    fedavg: FedAvg
     seeds: Sequence[Count]
     folder: Path
+    fedavg: FedAvg | None = None
+    trainer: TrainerConfig | None = None
+    settings: Mapping[str, Any] | None = None
     model: str = "softmax"
     grid: Mapping[str, Any] | None = None
     search: OptunaSearch | None = None
     engine: EngineName = "auto"
     noise_floor: bool = True
     weighted_to: str | None = None
+    client_test: float | None = None
 
     def __post_init__(self) -> None:
         if (self.grid is None) == (self.search is None):
             raise ParameterError("expected either [grid] or [search]")
+        if (self.fedavg is None) == (self.trainer is None):
+            raise ParameterError("expected either [fedavg] or [trainer]")
+        if self.fedavg is not None and self.settings is not None:
+            raise ParameterError("[settings] has no meaning without [trainer]")
+        if self.trainer is not None and self.weighted_to is not None:
+            raise ParameterError("weighted_to has no meaning with [trainer], which tests by itself")
+        if self.client_test is not None and not 0 < self.client_test < 1:
+            raise ParameterError(f"expected client_test between 0 and 1, got {self.client_test:g}")
         if self.weighted_to not in (None, *self.clients):
             raise ParameterError(
                 f"expected weighted_to as a population of the file, one of {', '.join(self.clients)}, "
@@ -276,7 +350,7 @@ def parse_config(table: Mapping[str, Any], *, folder: Path = Path()) -> SweepCon
     >>> found.fedavg.n_rounds, found.clients["iid"].n_clients
     (5, 9)
     """
-    for name in ("seeds", "data", "clients", "fedavg"):
+    for name in ("seeds", "data", "clients"):
         if not table.get(name):
             raise ParameterError(f"{name} is missing")
     read: dict[str, Callable[[Any], Any]] = {
@@ -286,6 +360,8 @@ def parse_config(table: Mapping[str, Any], *, folder: Path = Path()) -> SweepCon
             for name, entry in entries.items()
         },
         "fedavg": FedAvg.from_json,
+        "trainer": lambda entry: _read(TrainerConfig, entry, "[trainer] "),
+        "settings": dict,
         "search": lambda entry: _read(OptunaSearch, entry, "[search] "),
         "grid": dict,
     }

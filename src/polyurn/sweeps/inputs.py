@@ -42,7 +42,9 @@ class Inputs:
 
     Attributes
     ----------
-    data : Examples
+    data : Examples or None
+        None if a trainer of the user's reads them.
+    labels : array of shape (n_points,)
     populations : dict of name to a function of the seed that returns a Partition
     class_counts : int array of shape (n_classes,), or None
         How many points of each class the clients of `weighted_to` hold, under all seeds.
@@ -50,7 +52,8 @@ class Inputs:
         What a user should know: points that no client of a population will hold.
     """
 
-    data: Examples
+    data: Examples | None
+    labels: NDArray[Any]
     populations: Mapping[str, ClientsOfSeed]
     class_counts: NDArray[np.int64] | None = None
     remarks: tuple[str, ...] = ()
@@ -59,7 +62,7 @@ class Inputs:
         """Accuracy on the test as it is, and on one whose classes are as frequent as the clients'."""
         from polyurn.training.losses import accuracy, weighted
 
-        if self.class_counts is None:
+        if self.class_counts is None or self.data is None:
             return {"accuracy": accuracy}
         try:
             fair = weighted(accuracy, to=self.class_counts, of=self.data.test_labels)
@@ -94,11 +97,16 @@ class _Table:
 def read_inputs(config: SweepConfig) -> Inputs:
     """Read the data and the clients that a file names."""
     owners = {entry.column for entry in config.clients.values()}
-    table = _points(config.data, config.folder, owners)
-    chosen, held_out = _split(table, config.data)
-    labels = class_labels(table.column(config.data.label), config.data.label)
-    test = table.test or (table.features[held_out], labels[held_out])
-    data = Examples(table.features[chosen], labels[chosen], *test)
+    if config.trainer is not None:
+        table = _labels(config.data, config.folder)
+        chosen, data = np.arange(len(table.features)), None
+        labels = table.column(config.data.label)
+    else:
+        table = _points(config.data, config.folder, owners)
+        chosen, held_out = _split(table, config.data)
+        labels = class_labels(table.column(config.data.label), config.data.label)
+        test = table.test or (table.features[held_out], labels[held_out])
+        data = Examples(table.features[chosen], labels[chosen], *test)
     models = read_models(config)
     names = models.category_names
     feature = config.data.category or config.data.label
@@ -127,8 +135,10 @@ def read_inputs(config: SweepConfig) -> Inputs:
         except ParameterError as error:
             raise ParameterError(f"[clients.{name}] {error}") from error
     weighted = config.weighted_to
-    counts = None if weighted is None else _class_counts(data, populations[weighted], config)
-    return Inputs(data, populations, counts, tuple(remarks))
+    counts = None
+    if weighted is not None and data is not None:
+        counts = _class_counts(data, populations[weighted], config)
+    return Inputs(data, labels[chosen], populations, counts, tuple(remarks))
 
 
 def _class_counts(data: Examples, clients: ClientsOfSeed, config: SweepConfig) -> NDArray[np.int64]:
@@ -142,6 +152,16 @@ def _style_features(entry: ClientsConfig, table: _Table) -> NDArray[Any]:
     """The features in which a style is measured, of all points."""
     name = entry.style_features
     return table.features if name is None else table.column(name)
+
+
+def _labels(asked: DataConfig, folder: Path) -> _Table:
+    """The points without features, which a trainer of the user's reads."""
+    if asked.builtin is not None or Path(str(asked.file)).suffix == ".npz":
+        return _points(asked, folder, set())
+    path = folder / str(asked.file)
+    table = read_table(path)
+    columns = {name: table[name].to_numpy() for name in table.column_names}
+    return _Table(np.empty((table.num_rows, 0)), columns, None, str(path))
 
 
 def _points(asked: DataConfig, folder: Path, owners: set[str | None]) -> _Table:

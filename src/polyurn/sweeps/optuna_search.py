@@ -10,21 +10,21 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from polyurn.errors import MissingDependencyError, ParameterError
+from polyurn.errors import MissingDependencyError, ParameterError, TrainerError
 from polyurn.partitioning.result import Partition
 from polyurn.storage.run_log import FinishedRun
-from polyurn.sweeps.task import Training, engine_of, finished_run, has_style, run_columns
-from polyurn.training.fedavg import FedAvg, check_names, is_number
-from polyurn.training.federated import Evaluation, Run
+from polyurn.sweeps.trainable import EndedRun, FailedRun, Settings, Trainable
+from polyurn.training.fedavg import Evaluation, is_number
 from polyurn.typed.arguments import check_options, checked
 from polyurn.typed.json_form import from_json, shown, to_json
 
 DIVERGED_SCORE = -math.inf  # the score of a run that diverged: worse than any other
 _FILES = {"journal": "optuna.journal", "sqlite": "optuna.db"}
+AnySettings = TypeVar("AnySettings", bound=Settings)
 _LOCK_SECONDS = 600  # SQLite has one writer at a time; the others wait
 
 
@@ -66,7 +66,6 @@ class OptunaSearch:
             raise ParameterError(
                 f"expected n_trials as an integer above 0, got {shown(self.n_trials)}"
             )
-        check_names(self.space)
         for name, bounds in self.space.items():
             known = {"choices"} if "choices" in bounds else {"low", "high", "log", "step"}
             if not set(bounds) <= known or not (
@@ -78,11 +77,12 @@ class OptunaSearch:
                 )
             _check_bounds(name, bounds)
 
-    def extremes(self, settings: FedAvg) -> list[FedAvg]:
+    def extremes(self, settings: AnySettings) -> list[AnySettings]:
         """Settings that have every bound and every choice between them, to be checked.
 
         Examples
         --------
+        >>> from polyurn.training.fedavg import FedAvg
         >>> search = OptunaSearch({"local_epochs": {"low": 1, "high": 5}}, n_trials=3)
         >>> [found.local_epochs for found in search.extremes(FedAvg(n_rounds=1, cohort_size=1))]
         [1, 5]
@@ -123,9 +123,9 @@ def _check_bounds(name: str, bounds: Mapping[str, Any]) -> None:
         raise ParameterError(f"expected step above 0 for {name}, got {shown(step)}")
 
 
-def check_search(search: OptunaSearch, metrics: Collection[str]) -> None:
+def check_search(search: OptunaSearch, metrics: Collection[str] | None) -> None:
     """Raise a `ParameterError` for an unknown metric, sampler, pruner or option of theirs."""
-    if search.metric not in metrics:
+    if metrics is not None and search.metric not in metrics:
         raise ParameterError(
             f"the search looks at {shown(search.metric)}, which is not a metric; "
             f"expected one of {', '.join(metrics)}"
@@ -141,8 +141,8 @@ class Studies:
         self,
         folder: str | os.PathLike[str],
         search: OptunaSearch,
-        settings: FedAvg,
-        training: Training,
+        settings: Settings,
+        training: Trainable,
         clients: Mapping[tuple[str, int], Partition],
     ) -> None:
         # Absolute: workers may run in another folder.
@@ -187,7 +187,7 @@ class Studies:
                         self._clients[population, seed],
                     )
 
-    def winners(self, keys: Iterable[tuple[str, int]], true: str) -> list[tuple[str, int, FedAvg]]:
+    def winners(self, keys: Iterable[tuple[str, int]], true: str) -> list[tuple[str, int, Any]]:
         """Runs on the population `true` of what won on other populations."""
         found = []
         for population, seed in keys:
@@ -196,7 +196,7 @@ class Studies:
             ]
             if whole:
                 best = max(whole, key=lambda run: _score(run, self._search.metric))
-                found.append((true, seed, best.settings))
+                found.append((true, seed, self._settings.with_changes(best.settings)))
         return found
 
     def _runs(self, population: str, seed: int) -> Iterator[FinishedRun]:
@@ -215,12 +215,12 @@ def run_trial(
     path: str,
     turn: int,
     search: OptunaSearch,
-    settings: FedAvg,
-    training: Training,
+    settings: Settings,
+    training: Trainable,
     population: str,
     seed: int,
     clients: Partition,
-) -> list[FinishedRun]:
+) -> list[EndedRun]:
     """Ask a study for settings, train, and report the score to it."""
     optuna = _optuna()
     study = optuna.load_study(
@@ -235,24 +235,27 @@ def run_trial(
     chosen = settings.with_changes(
         {name: _suggested(trial, name, bounds) for name, bounds in search.space.items()}
     )
+    last = training.n_rounds(chosen)
     seen: list[Evaluation] = []
     started = time.perf_counter()
 
     def watch(_: int, evaluation: Evaluation) -> None:
         seen.append(evaluation)
-        value = evaluation.metrics[search.metric]
+        value = _looked_at(search, evaluation.metrics)
         if np.isfinite(value):
             trial.report(value, evaluation.round)
-        if evaluation.round < chosen.n_rounds and trial.should_prune():
+        if evaluation.round != last and trial.should_prune():
             raise optuna.TrialPruned
 
     try:
-        (run,) = run_columns(training, population, seed, clients, [chosen], on_round=watch)
+        (run,) = training.run(population, seed, clients, [chosen], watch)
     except optuna.TrialPruned:
-        engine, seconds = engine_of(training, seed, clients), time.perf_counter() - started
-        names = tuple(training.metrics)
-        short = Run(chosen, seed, engine, tuple(seen), None, seconds, names, state={})
-        run = replace(finished_run(short, population, styled=has_style(clients)), pruned=True)
+        seconds = time.perf_counter() - started
+        short = training.finished(population, seed, clients, chosen, seen, seconds)
+        run = replace(short, pruned=True)
+    if isinstance(run, FailedRun):
+        study.tell(trial, state=optuna.trial.TrialState.FAIL)
+        return [run]
     run = replace(run, trial=trial.number)
     trial.set_user_attr("run", to_json(run))
     if run.pruned:
@@ -260,6 +263,15 @@ def run_trial(
     else:
         study.tell(trial, _score(run, search.metric))
     return [run]
+
+
+def _looked_at(search: OptunaSearch, metrics: Mapping[str, float]) -> float:
+    if search.metric not in metrics:
+        raise TrainerError(
+            f"the search looks at {shown(search.metric)}, which the trainer does not report; "
+            f"it reports {', '.join(metrics)}"
+        )
+    return metrics[search.metric]
 
 
 def _score(run: FinishedRun, metric: str) -> float:

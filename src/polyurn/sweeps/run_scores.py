@@ -60,7 +60,7 @@ def score_runs(
 
 def settings_key(run: FinishedRun) -> str:
     """The settings of a run as a text."""
-    return json.dumps(run.settings.to_json(), sort_keys=True)
+    return json.dumps(dict(run.settings), sort_keys=True)
 
 
 def score(run: FinishedRun, metric: str, *, last: float = LAST) -> float | None:
@@ -71,8 +71,7 @@ def score(run: FinishedRun, metric: str, *, last: float = LAST) -> float | None:
 
     Examples
     --------
-    >>> from polyurn.training.fedavg import FedAvg
-    >>> settings = FedAvg(n_rounds=3, cohort_size=1)
+    >>> settings = {"n_rounds": 3}
     >>> curve = {"accuracy": [0.2, 0.5, 0.7]}
     >>> run = FinishedRun("true", 0, settings, "workers", [1, 2, 3], [3.0, 2.0, 1.0], curve,
     ...                 {"accuracy": 0.7}, None, 0.0)
@@ -104,8 +103,7 @@ def round_reached(run: FinishedRun, metric: str, target: float) -> int | None:
 
     Examples
     --------
-    >>> from polyurn.training.fedavg import FedAvg
-    >>> settings = FedAvg(n_rounds=30, cohort_size=1)
+    >>> settings = {"n_rounds": 30}
     >>> curve = {"accuracy": [0.2, 0.5, 0.7]}
     >>> run = FinishedRun("true", 0, settings, "workers", [10, 20, 30], [3.0, 2.0, 1.0], curve,
     ...                 {"accuracy": 0.7}, None, 0.0)

@@ -26,7 +26,7 @@ from polyurn.storage.partitions import load_partition
 from polyurn.sweeps.categories import agreed_names, lacking_categories
 from polyurn.sweeps.config import ClientsConfig, SweepConfig
 from polyurn.sweeps.run_scores import AGAIN
-from polyurn.training.examples import Examples, check_clients
+from polyurn.training.examples import check_clients
 
 # The clients that a seed has.
 ClientsOfSeed: TypeAlias = Callable[[int], Partition]
@@ -41,27 +41,35 @@ _DRAWS, _ORDER = 6, 7  # these random streams are not those of training/schedule
 
 def clients_by_seed(
     populations: Mapping[str, Clients],
-    data: Examples,
+    labels: NDArray[Any],
+    features: NDArray[Any] | None,
     *,
     seeds: Iterable[int],
     n_clients: int | None,
     true: str,
     noise_floor: bool = False,
+    client_test: float | None = None,
 ) -> dict[tuple[str, int], Partition]:
     """The clients of each population under each seed, checked, by (name, seed).
 
     A population is drawn anew for each seed, by default as many clients as `true` has. They are given
-    points of `data` by their labels, those of a `Styled` population also by features. `noise_floor`
-    adds the true clients in another order as "again", unless there is such a population.
+    points by their labels, those of a `Styled` population also by features. `noise_floor` adds the true
+    clients in another order as "again", unless there is such a population. `client_test` is the share
+    of each client's points that it is tested on.
     """
     if n_clients is None and isinstance(of_true := populations.get(true), Partition):
         n_clients = len(of_true)
     seeds = list(seeds)
     found = {
-        (name, seed): _held(name, clients, data, seed=seed, n_clients=n_clients)
+        (name, seed): _held(name, clients, labels, features, seed=seed, n_clients=n_clients)
         for name, clients in populations.items()
         for seed in seeds
     }
+    if client_test is not None:
+        found = {
+            (name, seed): held.with_test(client_test, labels, rng=streams(name, seed)[2])
+            for (name, seed), held in found.items()
+        }
     if noise_floor and true in populations and AGAIN not in populations:
         found |= {(AGAIN, seed): in_another_order(found[true, seed], seed) for seed in seeds}
     return found
@@ -79,33 +87,41 @@ def in_another_order(clients: Partition, seed: int) -> Partition:
     order = np.random.default_rng((_ORDER, seed)).permutation(len(clients))
     offsets = np.concatenate([[0], np.cumsum(clients.sizes[order])])
     indices = np.concatenate([clients[i] for i in order.tolist()])
-    return Partition(offsets, indices, ids=None if clients.ids is None else clients.ids[order])
+    ids = None if clients.ids is None else clients.ids[order]
+    test = None if clients.test is None else clients.test
+    return Partition(offsets, indices, ids=ids, test=test)
 
 
 def _held(
-    name: str, clients: Clients, data: Examples, *, seed: int, n_clients: int | None
+    name: str,
+    clients: Clients,
+    labels: NDArray[Any],
+    features: NDArray[Any] | None,
+    *,
+    seed: int,
+    n_clients: int | None,
 ) -> Partition:
     if isinstance(clients, Population):
         if n_clients is None:
             raise ParameterError(f"{name}: expected n_clients, how many clients to draw")
-        drawing, cutting = streams(name, seed)
+        drawing, cutting, _ = streams(name, seed)
         counts = clients.sample(n_clients, rng=drawing)
-        style, features = None, None
+        style, measured = None, None
         if isinstance(clients, Styled):
             style = clients.style
-            features = data.features if clients.features is None else clients.features
-        return partition(data.labels, counts, style=style, features=features, rng=cutting)
+            measured = features if clients.features is None else clients.features
+        return partition(labels, counts, style=style, features=measured, rng=cutting)
     held = clients(seed) if callable(clients) else clients
-    return check_clients(held, n_points=len(data), name=name)
+    return check_clients(held, n_points=len(labels), name=name)
 
 
 def streams(name: str, seed: int) -> list[np.random.Generator]:
-    """Two random streams: for drawing a population's clients, and for giving them points.
+    """Three random streams: for drawing a population's clients, giving them points, and testing them.
 
     Populations have streams of their own, or they would have the same sizes in the same order.
     """
     word = zlib.crc32(name.encode())
-    return np.random.default_rng((_DRAWS, seed, word)).spawn(2)
+    return np.random.default_rng((_DRAWS, seed, word)).spawn(3)
 
 
 # ------------------------------------------------------------------------ entries of a TOML file
@@ -170,7 +186,7 @@ class CodedPoints:
         style = self.models.styles[name].model if name in self.models.styles else None
 
         def drawn(seed: int) -> Partition:
-            drawing, cutting = streams(name, seed)
+            drawing, cutting, _ = streams(name, seed)
             asked = sparse.csr_array(held_categories(counts(seed, drawing), self.codes))
             shape = asked.shape[0], max(asked.shape[1], int(self.codes.max()) + 1)
             wide = sparse.csr_array((asked.data, asked.indices, asked.indptr), shape)

@@ -318,9 +318,8 @@ def compare_sweeps(
 
     Examples
     --------
-    >>> from polyurn.training.fedavg import FedAvg
     >>> def run(population, rate, score, seed):
-    ...     settings = FedAvg(n_rounds=1, cohort_size=1, local_learning_rate=rate)
+    ...     settings = {"local_learning_rate": rate}
     ...     curve = {"accuracy": [score]}
     ...     return FinishedRun(population, seed, settings, "workers", [1], [0.0], curve,
     ...                      {"accuracy": score}, None, 0.0)

@@ -1,4 +1,4 @@
-"""What federated averaging is told: a frozen value.
+"""What federated averaging is told, and what it reports: frozen values.
 
 Settings are plain numbers and texts, so that they are the same in Python, JSON and TOML. No torch
 here: nothing is trained.
@@ -32,6 +32,23 @@ COLUMN_FIELDS = frozenset(
         "server_options",
     }
 )
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How the weights of a round do on the test points.
+
+    Attributes
+    ----------
+    round : int
+        Counted from 1.
+    loss : float
+    metrics : dict of str to float
+    """
+
+    round: int
+    loss: float
+    metrics: Mapping[str, float]
 
 
 @checked

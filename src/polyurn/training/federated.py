@@ -25,32 +25,16 @@ except ImportError as error:
 from polyurn.partitioning.result import Partition
 from polyurn.training import schedule
 from polyurn.training.building import prepare
+from polyurn.training.client_tests import ClientTests, client_metrics
 from polyurn.training.engines.choice import open_engine
 from polyurn.training.engines.in_process import Engine
 from polyurn.training.engines.worker import Work, alone, check_batches
 from polyurn.training.examples import Examples, check_clients
-from polyurn.training.fedavg import COLUMN_FIELDS, EngineName, FedAvg
+from polyurn.training.fedavg import COLUMN_FIELDS, EngineName, Evaluation, FedAvg
 from polyurn.training.losses import PerExample, accuracy, cross_entropy
 from polyurn.training.networks import ModelFunction
 from polyurn.training.server_optimizer import Server, check_server
 from polyurn.wording import counted
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """How the weights of a round do on the test points.
-
-    Attributes
-    ----------
-    round : int
-        Counted from 1.
-    loss : float
-    metrics : dict of str to float
-    """
-
-    round: int
-    loss: float
-    metrics: Mapping[str, float]
 
 
 @checked
@@ -140,7 +124,9 @@ def train(
     loss : function (outputs, labels) → one value per example
         Its mean over a batch is minimised.
     metrics : mapping of str to such functions
-        {"accuracy": accuracy} by default; their means over the test points make the curves.
+        {"accuracy": accuracy} by default; their means over the test points make the curves. Where
+        clients have test points of their own (`Partition.with_test`), "client accuracy" is the mean
+        over clients, and "client accuracy, 10th percentile" what nine of ten clients reach.
     n_workers : int, optional
         Processes of the engine "workers": one per core by default, one on a GPU. 1 stays in this
         process.
@@ -210,7 +196,9 @@ def train_columns(
     weights = work.layout.pack(work.model).to(work.points.device).repeat(len(columns), 1)
     for column in columns:
         check_server(column, work.layout, weights[0])
-    trained = _Columns(columns, work, weights, tuple(metrics))
+    tests = None if clients.test is None else ClientTests(work)
+    names = (*metrics, *(client_metrics(metrics) if tests else ()))
+    trained = _Columns(columns, work, weights, tuple(metrics), tests)
     with (
         _memory_errors(),
         alone(_gpus(work)),
@@ -232,7 +220,7 @@ def train_columns(
             curve=tuple(curve),
             diverged_at=trained.diverged_at.get(c),
             seconds=seconds,
-            metric_names=tuple(metrics),
+            metric_names=names,
             state=work.layout.state(row.cpu()),
         )
         for c, (column, curve, row) in enumerate(zip(columns, trained.curves, weights, strict=True))
@@ -243,9 +231,15 @@ class _Columns:
     """Columns in training: weights of shape (n_columns, size), server optimisers and learning curves."""
 
     def __init__(
-        self, columns: Sequence[FedAvg], work: Work, weights: Tensor, metrics: tuple[str, ...]
+        self,
+        columns: Sequence[FedAvg],
+        work: Work,
+        weights: Tensor,
+        metrics: tuple[str, ...],
+        tests: ClientTests | None,
     ) -> None:
         self._columns, self._weights, self._metrics = columns, weights, metrics
+        self._tests = tests
         # A server's step changes its row of the weights in place.
         rows = zip(columns, weights, strict=True)
         self._servers = [Server(column, work.layout, row) for column, row in rows]
@@ -272,6 +266,8 @@ class _Columns:
         live = self.live
         for c, means in zip(live, engine.test_means(self._weights[live]), strict=True):
             metrics = dict(zip(self._metrics, means[1:].tolist(), strict=True))
+            if self._tests is not None:
+                metrics |= self._tests.measure(self._weights[c])
             found = Evaluation(round_, float(means[0]), metrics)
             self.curves[c].append(found)
             if not np.isfinite(means[0]):

@@ -1,0 +1,445 @@
+"""Trainers of the user's: a function, or a command that reads a partition and writes metrics.
+
+A trainer is called with clients, settings and a seed, and yields a report after each evaluation:
+{"round": 10, "accuracy": 0.71}. It may be stopped after any of them. What it raises fails its own run.
+"""
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+import traceback
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from math import inf, isfinite, nan
+from pathlib import Path
+from string import Formatter
+from tempfile import TemporaryDirectory
+from typing import IO, Any, Literal, TypeAlias
+
+from polyurn.errors import ParameterError, TrainerError
+from polyurn.partitioning.result import Partition
+from polyurn.storage.files import write_whole
+from polyurn.storage.partitions import save_partition
+from polyurn.storage.run_log import FinishedRun
+from polyurn.sweeps.fingerprints import function_fingerprint
+from polyurn.sweeps.run_scores import LOSS
+from polyurn.sweeps.trainable import (
+    AT_END,
+    ClientsBySeed,
+    EndedRun,
+    FailedRun,
+    OnRound,
+    end_with,
+    finished_run,
+)
+from polyurn.training.fedavg import Evaluation, plain
+from polyurn.typed.arguments import checked
+from polyurn.typed.json_form import shown
+
+# Called with the clients, the settings and the seed of a run.
+Trainer: TypeAlias = Callable[[Partition, Mapping[str, Any], int], Iterable[Mapping[str, Any]]]
+
+_OURS = ("partition", "test", "seed", "metrics", "settings")
+_LOOKED_AT_EVERY = 0.02  # seconds
+_ENDS_WITHIN = 5.0  # seconds after a request to end, a process is killed
+_MOST_OUTPUT = 1_000_000  # bytes of what a failed run printed
+_EXAMPLE = '{"round": 10, "accuracy": 0.71}'
+
+
+@checked
+@dataclass(frozen=True)
+class CommandTrainer:
+    """A command that trains on a partition, and reports metrics as lines of JSON.
+
+    Parameters
+    ----------
+    command : str
+        Its words, without a shell. In braces stand settings, and what polyurn fills in: {partition}, a
+        file with the row numbers of each client; {test}, the same of the points to test on; {seed};
+        {metrics}, the file to which the command appends a line such as {"round": 10, "accuracy": 0.71}
+        after each evaluation; {settings}, a JSON file with all settings. Each may be left out; without
+        {metrics}, lines are read from what the command prints. The partition's path is also in the
+        environment variable POLYURN_PARTITION. Braces that mean themselves are doubled.
+    folder : path, optional
+        Where it runs; by default the current folder.
+    partition : {"json", "parquet"}
+        What `save_partition` writes.
+    timeout : float, optional
+        Seconds after which a run counts as failed.
+
+    Examples
+    --------
+    >>> trainer = CommandTrainer("python train.py --lr {lr} --clients {partition} --out {metrics}")
+    >>> trainer.names
+    ('lr', 'partition', 'metrics')
+    """
+
+    command: str
+    folder: str | os.PathLike[str] | None = None
+    partition: Literal["json", "parquet"] = "json"
+    timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.timeout is not None and not 0 < self.timeout < float("inf"):
+            raise ParameterError(f"expected timeout above 0 seconds, got {shown(self.timeout)}")
+        if not self.command.split():
+            raise ParameterError("expected a command, got none")
+        for name in self.names:
+            if not name.isidentifier():
+                raise ParameterError(
+                    f"expected the name of a setting in braces, got {shown(name)} in the command; "
+                    "double the braces that mean themselves"
+                )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What stands in braces."""
+        try:
+            words = shlex.split(self.command)
+            found = [name for word in words for _, name, *_ in Formatter().parse(word)]
+        except ValueError as error:
+            raise ParameterError(f"cannot read the command: {error}") from None
+        return tuple(dict.fromkeys(name for name in found if name is not None))
+
+    def check(self, settings: Mapping[str, Any]) -> None:
+        """Raise a `ParameterError` where a setting has no place, or a place no setting."""
+        missing = [name for name in self.names if name not in (*_OURS, *settings)]
+        if missing:
+            known = ", ".join([*settings, *_OURS])
+            raise ParameterError(
+                f"the command names {{{missing[0]}}}, which is no setting; expected one of {known}"
+            )
+        idle = [name for name in settings if name not in self.names]
+        if idle and "settings" not in self.names:
+            raise ParameterError(
+                f"the command does not name {{{idle[0]}}}: the setting would have no effect"
+            )
+        program = shlex.split(self.command)[0]
+        where = str(Path(self.folder or ".").resolve())
+        beside = program if os.sep not in program else os.path.join(where, program)
+        if "{" not in program and shutil.which(beside) is None:
+            raise ParameterError(f"there is no program {shown(program)}; check the command")
+        if not os.path.isdir(where):
+            raise ParameterError(f"there is no folder {where}, where the command is to run")
+
+    def described(self) -> dict[str, Any]:
+        """What the command's runs depend on."""
+        where = None if self.folder is None else os.fspath(self.folder)
+        return {"command": self.command, "folder": where, "partition": self.partition}
+
+    def __call__(
+        self, clients: Partition, settings: Mapping[str, Any], seed: int
+    ) -> Iterator[dict[str, Any]]:
+        """Run the command, and yield its reports as it writes them."""
+        with TemporaryDirectory(prefix="polyurn-run-") as scratch:
+            files = _Files.written(Path(scratch), clients, settings, self.partition)
+            values = {**settings, **files.placeholders(), "seed": seed}
+            words = [_filled(word, values) for word in shlex.split(self.command)]
+            where = None if self.folder is None else os.fspath(self.folder)
+            with open(files.output, "wb") as output:
+                process = _started(words, where, output, files.environment(seed))
+            reports = files.metrics if "metrics" in self.names else files.output
+            yield from _reports_of(process, files, reports, self.timeout)
+
+
+def doubled(text: str) -> str:
+    """A text as it stands in a command: its braces mean themselves."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _filled(word: str, values: Mapping[str, Any]) -> str:
+    """One word of the command with its values in place; a value never becomes several words."""
+    texts = {
+        name: value if isinstance(value, str) else json.dumps(plain(value))
+        for name, value in values.items()
+    }
+    return word.format_map(texts)
+
+
+@dataclass(frozen=True)
+class _Files:
+    """The files of one run of a command."""
+
+    partition: Path
+    test: Path | None
+    settings: Path
+    metrics: Path
+    output: Path
+
+    @classmethod
+    def written(
+        cls, folder: Path, clients: Partition, settings: Mapping[str, Any], suffix: str
+    ) -> "_Files":
+        test = None if clients.test is None else folder / f"test.{suffix}"
+        found = cls(
+            folder / f"partition.{suffix}",
+            test,
+            *(folder / name for name in ("settings.json", "metrics.jsonl", "output.txt")),
+        )
+        save_partition(clients, found.partition)
+        if test is not None and clients.test is not None:
+            save_partition(clients.test, test)
+        text = json.dumps(dict(settings)).encode()
+        write_whole(found.settings, lambda file: file.write(text))
+        return found
+
+    def placeholders(self) -> dict[str, str]:
+        names = {"partition": self.partition, "settings": self.settings, "metrics": self.metrics}
+        return {name: str(path) for name, path in {**names, "test": self.test or ""}.items()}
+
+    def environment(self, seed: int) -> dict[str, str]:
+        ours = {f"POLYURN_{name.upper()}": path for name, path in self.placeholders().items()}
+        return {**os.environ, **ours, "POLYURN_SEED": str(seed), "PYTHONUNBUFFERED": "1"}
+
+    def printed(self) -> str:
+        """The end of what the command printed."""
+        with open(self.output, "rb") as file:
+            file.seek(max(0, self.output.stat().st_size - _MOST_OUTPUT))
+            return file.read().decode(errors="replace")
+
+
+def _started(
+    words: Sequence[str], folder: str | None, output: IO[bytes], environment: Mapping[str, str]
+) -> "subprocess.Popen[bytes]":
+    try:
+        return subprocess.Popen(
+            words,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # so that its own processes end with it
+        )
+    except OSError as error:
+        raise TrainerError(f"cannot start {words[0]!r}: {error.strerror}") from error
+
+
+def _reports_of(
+    process: "subprocess.Popen[bytes]", files: _Files, reports: Path, timeout: float | None
+) -> Iterator[dict[str, Any]]:
+    """The reports of a process as they come; it has ended when this has."""
+    ends = float("inf") if timeout is None else time.monotonic() + timeout
+    strict = reports == files.metrics
+
+    def end() -> None:
+        _end(process)
+
+    AT_END.append(end)
+    try:
+        read, goes_on = 0, True
+        while goes_on:
+            goes_on = process.poll() is None
+            lines, read = _new_lines(reports, read, whole=goes_on)
+            for line in lines:
+                if (report := _report(line, strict=strict)) is not None:
+                    yield report
+            if goes_on and time.monotonic() > ends:
+                raise TrainerError(f"no end within {timeout:g} s: it was stopped", files.printed())
+            if goes_on and not lines:
+                time.sleep(_LOOKED_AT_EVERY)
+        if process.returncode != 0:
+            text = files.printed()
+            raise TrainerError(f"{_how_it_ended(process.returncode)}{_last_line(text)}", text)
+    except TrainerError as error:
+        raise TrainerError(str(error), error.output or files.printed()) from None
+    finally:
+        AT_END.remove(end)
+        end()
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """End a command and the processes that it started: asked first, then killed."""
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, sign)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_ENDS_WITHIN)
+
+
+def _new_lines(path: Path, start: int, *, whole: bool) -> tuple[list[bytes], int]:
+    """The lines after so many bytes, and where the next begin; `whole`: none that is unfinished."""
+    if not path.exists():
+        return [], start
+    with open(path, "rb") as file:
+        file.seek(start)
+        text = file.read()
+    end = text.rfind(b"\n") + 1 if whole else len(text)
+    return [line for line in text[:end].splitlines() if line.strip()], start + end
+
+
+def _report(line: bytes, *, strict: bool) -> dict[str, Any] | None:
+    """A line as a report; None for another line that the command prints."""
+    try:
+        value = json.loads(line)
+    except ValueError:
+        value = None
+    if isinstance(value, dict) and (strict or "round" in value):
+        return value
+    if strict:
+        text = line.decode(errors="replace")
+        raise TrainerError(f"expected a line of metrics such as {_EXAMPLE}, got {shown(text)}")
+    return None
+
+
+def _how_it_ended(code: int) -> str:
+    return f"the command ended with code {code}" if code > 0 else f"killed by signal {-code}"
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return f": {shown(lines[-1])}" if lines else ""
+
+
+# ------------------------------------------------------------------------ as what a sweep trains
+
+
+@dataclass(frozen=True)
+class Given:
+    """The settings of a trainer of the user's: any names, with values that JSON can hold."""
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return dict(self.values)
+
+    def with_changes(self, changes: Mapping[str, Any]) -> "Given":
+        return replace(self, values={**self.values, **changes})
+
+
+@dataclass(frozen=True, eq=False)
+class UserTraining:
+    """A trainer of the user's as what a sweep trains; see `Trainable`."""
+
+    trainer: Trainer
+    started_by: int = field(default_factory=os.getpid)  # the sweep's own process
+
+    @property
+    def metric_names(self) -> None:
+        return None
+
+    def described(self) -> dict[str, Any]:
+        if isinstance(self.trainer, CommandTrainer):
+            return {"trainer": self.trainer.described()}
+        return {"trainer": function_fingerprint(self.trainer)}
+
+    def check(self, points: Sequence[Given], clients: ClientsBySeed) -> None:
+        if isinstance(self.trainer, CommandTrainer):
+            for point in points:
+                self.trainer.check(point.values)
+            lacks = next((name for (name, _), one in clients.items() if one.test is None), None)
+            if "test" in self.trainer.names and lacks is not None:
+                raise ParameterError(
+                    f"the command names {{test}}, and the clients of {lacks} have no points to test "
+                    "on; ask for them with client_test"
+                )
+
+    def columns(self, seed: int, clients: Partition) -> frozenset[str]:
+        return frozenset()
+
+    def n_rounds(self, settings: Given) -> None:
+        return None
+
+    def run(
+        self,
+        population: str,
+        seed: int,
+        clients: Partition,
+        columns: Sequence[Given],
+        on_round: OnRound | None = None,
+    ) -> list[EndedRun]:
+        end_with(self.started_by)
+        (settings,) = columns
+        started, curve, diverged_at = time.perf_counter(), [], None
+        try:
+            with closing(_evaluations(self.trainer, clients, settings.values, seed)) as reports:
+                for evaluation in reports:
+                    curve.append(evaluation)
+                    if not _is_finite(evaluation):
+                        diverged_at = evaluation.round
+                        break
+                    if on_round is not None:
+                        on_round(0, evaluation)
+        except TrainerError as error:
+            return [FailedRun(population, seed, settings.to_json(), str(error), error.output)]
+        seconds = time.perf_counter() - started
+        done = self.finished(population, seed, clients, settings, curve, seconds)
+        final = dict.fromkeys(done.final) if diverged_at is not None else done.final
+        return [replace(done, diverged_at=diverged_at, final=final)]
+
+    def finished(
+        self,
+        population: str,
+        seed: int,
+        clients: Partition,
+        settings: Given,
+        curve: Sequence[Evaluation],
+        seconds: float,
+    ) -> FinishedRun:
+        return finished_run(
+            settings,
+            curve,
+            population=population,
+            seed=seed,
+            clients=clients,
+            engine="trainer",
+            seconds=seconds,
+            metric_names=[*curve[0].metrics] if curve else [],
+        )
+
+
+def _is_finite(evaluation: Evaluation) -> bool:
+    # The loss is NaN where none was reported, and infinite where it was not a finite number.
+    return all(map(isfinite, evaluation.metrics.values())) and evaluation.loss != inf
+
+
+def _evaluations(
+    trainer: Trainer, clients: Partition, settings: Mapping[str, Any], seed: int
+) -> Generator[Evaluation]:
+    """What a trainer reports, checked; whatever it raises as a `TrainerError`."""
+    seen: list[Evaluation] = []
+    reports: Any = ()
+    try:
+        reports = trainer(clients, settings, seed)
+        for report in [reports] if isinstance(reports, Mapping) else reports:
+            seen.append(_evaluation(report, seen))
+            yield seen[-1]
+    except TrainerError:
+        raise
+    except Exception as error:  # whatever somebody else's code raises: this run fails, others go on
+        text = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise TrainerError(text, traceback.format_exc()) from error
+    finally:
+        getattr(reports, "close", lambda: None)()
+    if not seen:
+        raise TrainerError(f"it reported no metrics; expected such as {_EXAMPLE}")
+
+
+def _evaluation(report: Any, seen: Sequence[Evaluation]) -> Evaluation:
+    """A report as an evaluation; null and NaN are what a run that diverged reports."""
+    values = dict(report) if isinstance(report, Mapping) else {}
+    round_ = values.pop("round", len(seen) + 1)
+    before = seen[-1].round if seen else 0
+    if not isinstance(round_, int) or isinstance(round_, bool) or round_ <= before:
+        raise TrainerError(f"expected a round after {before}, got {shown(round_)}")
+    numbers: dict[str, float] = {}
+    for name, value in values.items():
+        number = nan if value is None else plain(value)
+        if not isinstance(number, int | float):
+            raise TrainerError(f"round {round_}: expected {name} as a number, got {shown(value)}")
+        numbers[str(name)] = float(number)
+    loss = nan
+    if LOSS in numbers:
+        loss = numbers.pop(LOSS)
+        loss = loss if isfinite(loss) else inf
+    elif not numbers:
+        raise TrainerError(f"round {round_} has no metric; expected such as {_EXAMPLE}")
+    if seen and set(numbers) != set(seen[0].metrics):
+        expected = ", ".join(seen[0].metrics)
+        raise TrainerError(f"round {round_}: expected {expected}, got {', '.join(numbers)}")
+    return Evaluation(round_, loss, numbers)

@@ -278,8 +278,25 @@ def _sweep() -> Call:
     return pu.sweep, asked | {
         "populations": {"true": parts()}, "seeds": [0], "grid": {"local_epochs": [1]},
         "optuna": None, "n_clients": 5, "folder": place(), "n_jobs": 1, "true": "true",
-        "noise_floor": False, "on_run": lambda done: None,
+        "noise_floor": False, "client_test": 0.2, "on_run": lambda done: None,
     }  # fmt: skip
+
+
+def _sweep_trainer() -> Call:
+    def trainer(clients: pu.Partition, settings: dict[str, Any], seed: int) -> dict[str, float]:
+        return {"accuracy": settings["lr"]}
+
+    asked = {name: value for name, value in _sweep()[1].items() if name in SWEEP}
+    return pu.sweep_trainer, asked | {
+        "trainer": trainer, "labels": [0, 1] * 100, "features": None, "settings": {"epochs": 1},
+        "grid": {"lr": [0.5]},
+    }  # fmt: skip
+
+
+SWEEP = {
+    "populations", "seeds", "optuna", "n_clients", "folder", "n_jobs", "true", "noise_floor",
+    "client_test", "on_run",
+}  # fmt: skip
 
 
 def _load() -> Call:
@@ -466,12 +483,11 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "MDM.responsibilities": lambda: (mdm().responsibilities, {"counts": COUNTS}),
     "MDM.sample": lambda: (mdm().sample, {"n_clients": 3, "rng": 0}),
     "OptunaSearch": lambda: _fields(search()),
-    "OptunaSearch.extremes": lambda: (search().extremes, {"settings": settings()}),
     "Oracle": lambda: (pu.Oracle, {"counts": COUNTS}),
     "Oracle.sample": lambda: (pu.Oracle(COUNTS).sample, {"n_clients": 3, "rng": 0}),
     "Partition": lambda: (
         pu.Partition,
-        {"offsets": [0, 1, 3], "indices": [0, 2, 1], "report": None, "ids": ["a", "b"]},
+        {"offsets": [0, 1, 3], "indices": [0, 2, 1], "report": None, "ids": ["a", "b"], "test": None},
     ),
     "Partition.by_owner": lambda: (pu.Partition.by_owner, {"owners": ["a", "b", "a"]}),
     "Partition.from_lists": lambda: (pu.Partition.from_lists, {"points": [[0, 2], [1]]}),
@@ -637,6 +653,21 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "select_private": _select_private,
     "split_clients": lambda: (pu.split_clients, {"counts": COUNTS, "held_out": 0.2, "rng": 0}),
     "sweep": _sweep,
+    "sweep_trainer": _sweep_trainer,
+    "FailedRun": lambda: _fields(pu.FailedRun("mdm", 0, {"lr": 0.1}, "no end within 2 s")),
+    "CommandTrainer": lambda: (pu.CommandTrainer, {
+        "command": "true {lr}", "folder": place(), "partition": "json", "timeout": 9.0,
+    }),
+    "CommandTrainer.check": lambda: (
+        pu.CommandTrainer("true {lr}").check, {"settings": {"lr": 0.1}},
+    ),
+    "BestSettings": lambda: _fields(pu.best_settings([record("mdm"), record()])),
+    "best_settings": lambda: (pu.best_settings, {
+        "runs": [record("mdm"), record()], "metric": "accuracy", "true": "true", "population": "mdm",
+    }),
+    "Partition.with_test": lambda: (
+        parts().with_test, {"share": 0.5, "labels": [0] * 40, "rng": 0},
+    ),
     "table_features": _table_features,
     "table_histograms": _table_histograms,
     "table_records": lambda: (pu.table_records, {

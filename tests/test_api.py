@@ -32,7 +32,7 @@ FOREIGN = {
 }  # fmt: skip
 
 # A wrong value that is right here, and takes seconds.
-SLOW = {("sweep", "n_jobs", "-1"), ("sweep", "n_jobs", "None")}
+SLOW = {(name, "n_jobs", n) for name in ("sweep", "sweep_trainer") for n in ("-1", "None")}
 # Each page of a report that is made takes a second, and each private choice of K more than that.
 _SOME = ("None", "True", "'x'", "2.5", "[None]", "{'a': object}", "objects", "MDM")
 FEW = dict.fromkeys(

@@ -89,7 +89,7 @@ ONLY_IN = {
     "duckdb": {"storage.long_rows"},
     "datasets": {"integrations.flwr_datasets", "integrations.huggingface"},
     "flwr_datasets": {"integrations.flwr_datasets"},
-    "torch": {"integrations.torch", "sweeps.grid", "training"},
+    "torch": {"integrations.torch", "sweeps.own_engines", "training"},
     "joblib": {"sweeps.grid", "sweeps.optuna_search", "training.engines.worker_pool"},
     "optuna": {"sweeps.optuna_search"},
     "altair": {"report"},

@@ -85,12 +85,12 @@ if TYPE_CHECKING:
     from polyurn.storage.run_log import read_runs as read_runs
     from polyurn.storage.table_files import read_table as read_table
     from polyurn.storage.table_files import write_histograms as write_histograms
+    from polyurn.sweeps.choice_of_settings import BestSettings as BestSettings
+    from polyurn.sweeps.choice_of_settings import best_settings as best_settings
     from polyurn.sweeps.grid import Sweep as Sweep
     from polyurn.sweeps.grid import sweep_trainer as sweep_trainer
     from polyurn.sweeps.optuna_search import OptunaSearch as OptunaSearch
     from polyurn.sweeps.own_engines import sweep as sweep
-    from polyurn.sweeps.recommendation import Recommendation as Recommendation
-    from polyurn.sweeps.recommendation import recommend as recommend
     from polyurn.sweeps.trainable import FailedRun as FailedRun
     from polyurn.sweeps.trainers import CommandTrainer as CommandTrainer
     from polyurn.sweeps.verdict import Verdict as Verdict
@@ -186,8 +186,8 @@ _HOME = {
     "sweep_trainer": "sweeps.grid",
     "CommandTrainer": "sweeps.trainers",
     "FailedRun": "sweeps.trainable",
-    "Recommendation": "sweeps.recommendation",
-    "recommend": "sweeps.recommendation",
+    "BestSettings": "sweeps.choice_of_settings",
+    "best_settings": "sweeps.choice_of_settings",
     "Verdict": "sweeps.verdict",
     "compare_sweeps": "sweeps.verdict",
 }

@@ -224,6 +224,6 @@ def test_the_command_sweeps_over_a_trainer_and_says_which_settings_to_use(run, s
     assert "6 runs failed; what they printed is in" in " ".join(ran.err.split())
     best = json.loads((tmp_path / "runs" / "best.json").read_text())
     assert best["settings"] == {"lr": 0.2}
-    assert best["loses"][0]["population"] == "true"
-    assert (tmp_path / "runs" / "best.toml").read_text().splitlines()[-1] == "lr = 0.2"
+    assert best["elsewhere"][0]["population"] == "true"
+    assert (tmp_path / "runs" / "best.toml").read_text().splitlines()[-1] == '"lr" = 0.2'
     assert "use these settings: lr 0.2" in " ".join(ran.err.split())

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from polyurn.sweeps.config import SweepConfig
     from polyurn.sweeps.grid import Sweep
     from polyurn.sweeps.inputs import Inputs
-    from polyurn.sweeps.trainable import FailedRun
 
 
 def sweep_command(
@@ -36,6 +35,7 @@ def sweep_command(
     """
     from polyurn.commands.progress import sweep_progress
     from polyurn.commands.verdicts import conclude
+    from polyurn.sweeps.choice_of_settings import as_text
     from polyurn.sweeps.config import read_config
     from polyurn.sweeps.inputs import read_inputs
 
@@ -59,7 +59,7 @@ def sweep_command(
         )
     say(_run_sentence(done.runs, output))
     for run in done.failed:
-        say(f"failed: {run.population}, seed {run.seed}, {_settings(run)}: {run.error}")
+        say(f"failed: {run.population}, seed {run.seed}, {as_text(run.settings)}: {run.error}")
     if done.failed:
         say(
             f"{counted(len(done.failed), 'run')} failed; what they printed is in {output}/failed, and "
@@ -84,12 +84,8 @@ def _swept(asked: "SweepConfig", inputs: "Inputs", **given: Any) -> "Sweep":
     from polyurn.sweeps.grid import sweep_trainer
 
     assert asked.trainer is not None
-    trainer = asked.trainer.made(asked.folder)
+    trainer = asked.trainer.in_folder(asked.folder)
     return sweep_trainer(trainer, inputs.labels, settings=asked.settings, **given)
-
-
-def _settings(run: "FailedRun") -> str:
-    return ", ".join(f"{name} {value}" for name, value in run.settings.items())
 
 
 def _run_sentence(runs: Sequence["FinishedRun"], folder: Path) -> str:

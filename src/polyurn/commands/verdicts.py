@@ -16,7 +16,7 @@ from rich.text import Text
 from polyurn.commands.console import fits, parts_that_fit, print_json, say, show, visible
 from polyurn.comparison.estimates import Estimate
 from polyurn.storage.run_log import FinishedRun, read_runs
-from polyurn.sweeps.recommendation import keep_recommendation, recommend
+from polyurn.sweeps.choice_of_settings import best_settings, keep_best
 from polyurn.sweeps.run_scores import AGAIN, LAST, LOSS
 from polyurn.sweeps.verdict import Verdict, compare_sweeps
 
@@ -62,9 +62,9 @@ def conclude(
         verdicts = [compare_sweeps(runs, true=true, metric=name) for name in metrics]
     else:
         say(f"no verdict: it takes runs on {true!r} and on another population")
-    found = recommend(runs, true=true, metric=metric or metrics[0]) if metrics else None
+    found = best_settings(runs, true=true, metric=metric or metrics[0]) if metrics else None
     if found is not None:
-        keep_recommendation(found, folder)
+        keep_best(found, folder)
     if as_json:
         best = None if found is None else found.to_json()
         print_json({"verdicts": [verdict_json(verdict) for verdict in verdicts], "best": best})

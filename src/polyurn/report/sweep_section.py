@@ -17,6 +17,7 @@ from polyurn.report.charts import QUIET, Rows, chart, populations, spec_of, tool
 from polyurn.report.material import Material
 from polyurn.report.parts import Column, Figure, Panel, Section, Table
 from polyurn.storage.run_log import FinishedRun
+from polyurn.sweeps.choice_of_settings import best_settings
 from polyurn.sweeps.run_scores import AGAIN, LOSS, direction, score_runs
 from polyurn.sweeps.verdict import Verdict
 
@@ -39,7 +40,7 @@ def sweep_section(material: Material) -> Section | None:
     return Section(
         name="sweep",
         title="The sweep",
-        lead=_lead(verdict, material.no_verdict),
+        lead=f"{_lead(verdict, material.no_verdict)} {_to_use(material)}".strip(),
         figures=tuple(figures),
         tables=() if verdict is None else (_verdict_table(verdict),),
     )
@@ -55,6 +56,13 @@ def _lead(verdict: Verdict | None, why_none: str) -> str:
             "floor."
         )
     return " ".join(part for part in (text, verdict.sentence(), verdict.regret_sentence()) if part)
+
+
+def _to_use(material: Material) -> str:
+    """The settings to use, in sentences."""
+    found = best_settings(material.runs, metric=material.metric, true=material.true)
+    sentences = [] if found is None else found.sentences()
+    return " ".join(f"{text[0].upper()}{text[1:]}." for text in sentences)
 
 
 def varied(runs: Sequence[FinishedRun]) -> dict[str, list[Any]]:

@@ -230,7 +230,7 @@ class TrainerConfig:
         if (self.command is None) == (self.flower is None):
             raise ParameterError("needs either command or flower")
 
-    def made(self, folder: Path) -> CommandTrainer:
+    def in_folder(self, folder: Path) -> CommandTrainer:
         """The trainer; its folders start from `folder`."""
         command, where = self.command, folder / self.folder
         if self.flower is not None:

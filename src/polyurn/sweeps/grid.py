@@ -9,7 +9,7 @@ import hashlib
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -31,16 +31,17 @@ except ImportError as error:
 
 
 from polyurn.storage.run_log import FinishedRun, RunLog, run_key
-from polyurn.sweeps.optuna_search import AnySettings, OptunaSearch, Studies, check_search
+from polyurn.sweeps.optuna_search import OptunaSearch, Studies, check_search, extremes
 from polyurn.sweeps.sweep_clients import Clients, clients_by_seed
 from polyurn.sweeps.trainable import (
     ClientsBySeed,
     EndedRun,
     FailedRun,
-    Settings,
+    RunSettings,
+    Task,
     Trainable,
 )
-from polyurn.sweeps.trainers import CommandTrainer, Given, Trainer, UserTraining
+from polyurn.sweeps.trainers import CommandTrainer, Trainer, UserTraining
 from polyurn.training.examples import fingerprint
 from polyurn.training.fedavg import plain
 from polyurn.typed.arguments import checked
@@ -150,7 +151,7 @@ def sweep_trainer(
     codes = np.asarray(labels)
     return run_sweep(
         UserTraining(trainer),
-        Given(dict(settings or {})),
+        dict(settings or {}),
         codes,
         None if features is None else np.asarray(features),
         populations=populations,
@@ -169,7 +170,7 @@ def sweep_trainer(
 
 def run_sweep(
     training: Trainable,
-    settings: AnySettings,
+    settings: RunSettings,
     labels: NDArray[Any],
     features: NDArray[Any] | None,
     *,
@@ -198,9 +199,9 @@ def run_sweep(
         client_test=client_test,
     )
     grid = None if grid is None else _plain_grid(grid)
-    points = [] if grid is None else grid_points(settings, grid)
+    points = [] if grid is None else grid_points(training, settings, grid)
     if optuna is not None:
-        points = optuna.extremes(settings)
+        points = extremes(optuna, training, settings)
         check_search(optuna, training.metric_names)
     training.check(points, clients)
     asked = {key: held for key, held in clients.items() if key[0] in populations}
@@ -221,15 +222,13 @@ def run_sweep(
 def _run_grid(
     training: Trainable,
     clients: ClientsBySeed,
-    points: Sequence[Any],
+    points: Sequence[RunSettings],
     report: "_Reporter",
     n_jobs: int | None,
 ) -> None:
     wanted = [(name, seed, point) for name, seed in clients for point in points]
     tasks, _ = _grid_tasks(training, clients, wanted, report.log.runs)
-    n_rounds = [
-        max(training.n_rounds(point) or 0 for point in columns) for _, (*_, columns), _ in tasks
-    ]
+    n_rounds = [max(map(training.n_rounds, columns)) for _, (_, columns), _ in tasks]
     report.begin(len(wanted), _expected_seconds(training, clients, points, n_rounds, n_jobs))
     _run_all(tasks, report, n_jobs)
 
@@ -237,7 +236,7 @@ def _run_grid(
 def _run_search(
     training: Trainable,
     clients: ClientsBySeed,
-    extremes: Sequence[Any],
+    bounds: Sequence[RunSettings],
     report: "_Reporter",
     n_jobs: int | None,
     studies: Studies,
@@ -247,8 +246,8 @@ def _run_search(
     log = report.log
     log.append(studies.recovered({run.key for run in log.runs}))
     others = [key for key in clients if key[0] != true and (true, key[1]) in clients]
-    n_rounds = [training.n_rounds(extremes[0]) or 0] * (len(clients) * n_trials)
-    left = _expected_seconds(training, clients, extremes, n_rounds, n_jobs)
+    n_rounds = [training.n_rounds(bounds[0])] * (len(clients) * n_trials)
+    left = _expected_seconds(training, clients, bounds, n_rounds, n_jobs)
     report.begin(len(clients) * n_trials + len(others), left)
     _run_all(studies.tasks(), report, n_jobs)
     chosen = studies.winners(others, true)
@@ -274,21 +273,14 @@ def _check_arguments(
         raise ParameterError("expected at least one population")
 
 
-def grid_points(settings: AnySettings, grid: Mapping[str, Sequence[Any]]) -> list[AnySettings]:
-    """All combinations of a grid.
-
-    Examples
-    --------
-    >>> from polyurn.training.fedavg import FedAvg
-    >>> base = FedAvg(n_rounds=9, cohort_size=5)
-    >>> found = grid_points(base, {"local_epochs": [1, 2], "local_learning_rate": [0.1, 0.2]})
-    >>> [(point.local_epochs, point.local_learning_rate) for point in found]
-    [(1, 0.1), (1, 0.2), (2, 0.1), (2, 0.2)]
-    """
+def grid_points(
+    training: Trainable, settings: RunSettings, grid: Mapping[str, Sequence[Any]]
+) -> list[RunSettings]:
+    """All combinations of a grid."""
     for name, values in grid.items():
         if isinstance(values, str) or not isinstance(values, Sequence) or not values:
             raise ParameterError(f"expected a list of values for {name} in the grid")
-        keys = [run_key("", 0, settings.with_changes({name: value}).to_json()) for value in values]
+        keys = [run_key("", 0, training.whole({**settings, name: value})) for value in values]
         twice = next((v for v, key in zip(values, keys, strict=True) if keys.count(key) > 1), None)
         if twice is not None:
             raise ParameterError(
@@ -296,7 +288,7 @@ def grid_points(settings: AnySettings, grid: Mapping[str, Sequence[Any]]) -> lis
                 f"got {shown(twice)} more than once"
             )
     return [
-        settings.with_changes(dict(zip(grid, values, strict=True)))
+        training.whole({**settings, **dict(zip(grid, values, strict=True))})
         for values in itertools.product(*grid.values())
     ]
 
@@ -323,29 +315,28 @@ def _checked_seeds(seeds: Sequence[int]) -> list[int]:
 def _grid_tasks(
     training: Trainable,
     clients: ClientsBySeed,
-    wanted: Iterable[tuple[str, int, Any]],
+    wanted: Iterable[tuple[str, int, RunSettings]],
     finished: Sequence[FinishedRun],
 ) -> tuple[list[Any], int]:
     """The tasks that are left, with runs that can be trained side by side, and the number of runs."""
     done = {run_key(run.population, run.seed, run.settings) for run in finished if not run.pruned}
-    left: dict[str, tuple[str, int, list[Any]]] = {}
-    (_, first), some = next(iter(clients.items()))
-    columns = training.columns(first, some)
-    for name, seed, point in wanted:
-        settings = point.to_json()
+    left: dict[str, tuple[Task, list[RunSettings]]] = {}
+    tasks = {key: Task(*key, held) for key, held in clients.items()}
+    columns = training.columns(next(iter(tasks.values())))
+    for name, seed, settings in wanted:
         key = run_key(name, seed, settings)
         if key in done:
             continue
         done.add(key)
         fixed = {k: v for k, v in settings.items() if k not in columns}
         shared = json.dumps([name, seed, fixed]) if columns else key
-        left.setdefault(shared, (name, seed, []))[2].append(point)
-    tasks = [
-        joblib.delayed(training.run)(name, seed, clients[name, seed], some_columns)
-        for name, seed, group in left.values()
-        for some_columns in _batched(group, MOST_COLUMNS)
+        left.setdefault(shared, (tasks[name, seed], []))[1].append(settings)
+    found = [
+        joblib.delayed(training.run)(task, group[i : i + MOST_COLUMNS])
+        for task, group in left.values()
+        for i in range(0, len(group), MOST_COLUMNS)
     ]
-    return tasks, sum(len(group) for _, _, group in left.values())
+    return found, sum(len(group) for _, group in left.values())
 
 
 def _expected_seconds(
@@ -358,9 +349,9 @@ def _expected_seconds(
     """Seconds that tasks of very many rounds will take, from the first rounds of one; None for fewer."""
     if sum(n_rounds) < _MANY_ROUNDS:
         return None
-    (name, seed), held = next(iter(clients.items()))
+    key, held = next(iter(clients.items()))
     began = monotonic()
-    training.run(name, seed, held, [points[0].with_changes({"n_rounds": _TIMED_ROUNDS})])
+    training.run(Task(*key, held), [{**points[0], "n_rounds": _TIMED_ROUNDS}])
     n_at_once: int = min(len(n_rounds), joblib.effective_n_jobs(-1 if n_jobs is None else n_jobs))
     return (monotonic() - began) / _TIMED_ROUNDS * sum(n_rounds) / n_at_once
 
@@ -424,7 +415,7 @@ def _file_name(run: FailedRun) -> str:
 
 def _described(
     training: Trainable,
-    settings: Settings,
+    settings: RunSettings,
     clients: ClientsBySeed,
     *,
     grid: Mapping[str, Sequence[Any]] | None,
@@ -438,7 +429,7 @@ def _described(
             held.indices, held.offsets, *tests
         )
     return {
-        "settings": settings.to_json(),
+        "settings": dict(settings),
         "grid": None if grid is None else {name: list(values) for name, values in grid.items()},
         "search": None if search is None else search.to_json(),
         "seeds": list(dict.fromkeys(seed for _, seed in clients)),
@@ -449,8 +440,3 @@ def _described(
 
 def _kept_in(folder: str | os.PathLike[str] | None) -> AbstractContextManager[Any]:
     return TemporaryDirectory(prefix="polyurn-sweep-") if folder is None else nullcontext(folder)
-
-
-def _batched(columns: Sequence[Any], n: int) -> Iterator[Sequence[Any]]:
-    for i in range(0, len(columns), n):
-        yield columns[i : i + n]

@@ -6,25 +6,23 @@ of a run and its line in `runs.jsonl`. Trials that were interrupted are marked a
 
 import math
 import os
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 
 from polyurn.errors import MissingDependencyError, ParameterError, TrainerError
 from polyurn.partitioning.result import Partition
 from polyurn.storage.run_log import FinishedRun
-from polyurn.sweeps.trainable import EndedRun, FailedRun, Settings, Trainable
+from polyurn.sweeps.trainable import EndedRun, FailedRun, RunSettings, Task, Trainable
 from polyurn.training.fedavg import Evaluation, is_number
 from polyurn.typed.arguments import check_options, checked
 from polyurn.typed.json_form import from_json, shown, to_json
 
 DIVERGED_SCORE = -math.inf  # the score of a run that diverged: worse than any other
 _FILES = {"journal": "optuna.journal", "sqlite": "optuna.db"}
-AnySettings = TypeVar("AnySettings", bound=Settings)
 _LOCK_SECONDS = 600  # SQLite has one writer at a time; the others wait
 
 
@@ -77,28 +75,6 @@ class OptunaSearch:
                 )
             _check_bounds(name, bounds)
 
-    def extremes(self, settings: AnySettings) -> list[AnySettings]:
-        """Settings that have every bound and every choice between them, to be checked.
-
-        Examples
-        --------
-        >>> from polyurn.training.fedavg import FedAvg
-        >>> search = OptunaSearch({"local_epochs": {"low": 1, "high": 5}}, n_trials=3)
-        >>> [found.local_epochs for found in search.extremes(FedAvg(n_rounds=1, cohort_size=1))]
-        [1, 5]
-        """
-        values = {
-            name: list(bounds["choices"])
-            if "choices" in bounds
-            else [bounds["low"], bounds["high"]]
-            for name, bounds in self.space.items()
-        }
-        longest = max(map(len, values.values()))
-        return [
-            settings.with_changes({name: some[i % len(some)] for name, some in values.items()})
-            for i in range(longest)
-        ]
-
     def to_json(self) -> dict[str, Any]:
         """The search as JSON values."""
         document = {name: getattr(self, name) for name in self.__dataclass_fields__}
@@ -123,6 +99,19 @@ def _check_bounds(name: str, bounds: Mapping[str, Any]) -> None:
         raise ParameterError(f"expected step above 0 for {name}, got {shown(step)}")
 
 
+def extremes(search: OptunaSearch, training: Trainable, settings: RunSettings) -> list[RunSettings]:
+    """Settings that have every bound and every choice between them, to be checked."""
+    values = {
+        name: list(bounds["choices"]) if "choices" in bounds else [bounds["low"], bounds["high"]]
+        for name, bounds in search.space.items()
+    }
+    longest = max(map(len, values.values()))
+    return [
+        training.whole({**settings, **{name: some[i % len(some)] for name, some in values.items()}})
+        for i in range(longest)
+    ]
+
+
 def check_search(search: OptunaSearch, metrics: Collection[str] | None) -> None:
     """Raise a `ParameterError` for an unknown metric, sampler, pruner or option of theirs."""
     if metrics is not None and search.metric not in metrics:
@@ -141,7 +130,7 @@ class Studies:
         self,
         folder: str | os.PathLike[str],
         search: OptunaSearch,
-        settings: Settings,
+        settings: RunSettings,
         training: Trainable,
         clients: Mapping[tuple[str, int], Partition],
     ) -> None:
@@ -182,12 +171,12 @@ class Studies:
                         self._search,
                         self._settings,
                         self._training,
-                        population,
-                        seed,
-                        self._clients[population, seed],
+                        Task(population, seed, self._clients[population, seed]),
                     )
 
-    def winners(self, keys: Iterable[tuple[str, int]], true: str) -> list[tuple[str, int, Any]]:
+    def winners(
+        self, keys: Iterable[tuple[str, int]], true: str
+    ) -> list[tuple[str, int, RunSettings]]:
         """Runs on the population `true` of what won on other populations."""
         found = []
         for population, seed in keys:
@@ -196,7 +185,7 @@ class Studies:
             ]
             if whole:
                 best = max(whole, key=lambda run: _score(run, self._search.metric))
-                found.append((true, seed, self._settings.with_changes(best.settings)))
+                found.append((true, seed, best.settings))
         return found
 
     def _runs(self, population: str, seed: int) -> Iterator[FinishedRun]:
@@ -215,44 +204,31 @@ def run_trial(
     path: str,
     turn: int,
     search: OptunaSearch,
-    settings: Settings,
+    settings: RunSettings,
     training: Trainable,
-    population: str,
-    seed: int,
-    clients: Partition,
+    task: Task,
 ) -> list[EndedRun]:
     """Ask a study for settings, train, and report the score to it."""
     optuna = _optuna()
-    study = optuna.load_study(
-        storage=_storage(path), study_name=_study_name(population, seed), pruner=_pruner(search)
-    )
+    name = _study_name(task.population, task.seed)
+    study = optuna.load_study(storage=_storage(path), study_name=name, pruner=_pruner(search))
     # Each trial has a new sampler, so its seed has to differ by trial. The turn is used, not the number
     # of trials so far, which depends on the order in which workers ask. Populations share the seeds, so
     # that their draws can be compared.
-    study.sampler = _sampler(search, (seed, turn))
+    study.sampler = _sampler(search, (task.seed, turn))
     trial = study.ask()
     trial.set_user_attr("turn", turn)
-    chosen = settings.with_changes(
-        {name: _suggested(trial, name, bounds) for name, bounds in search.space.items()}
-    )
-    last = training.n_rounds(chosen)
-    seen: list[Evaluation] = []
-    started = time.perf_counter()
+    chosen = {name: _suggested(trial, name, bounds) for name, bounds in search.space.items()}
+    whole = training.whole({**settings, **chosen})
+    last = training.n_rounds(whole)
 
-    def watch(_: int, evaluation: Evaluation) -> None:
-        seen.append(evaluation)
+    def watch(evaluation: Evaluation) -> bool:
         value = _looked_at(search, evaluation.metrics)
         if np.isfinite(value):
             trial.report(value, evaluation.round)
-        if evaluation.round != last and trial.should_prune():
-            raise optuna.TrialPruned
+        return evaluation.round != last and bool(trial.should_prune())
 
-    try:
-        (run,) = training.run(population, seed, clients, [chosen], watch)
-    except optuna.TrialPruned:
-        seconds = time.perf_counter() - started
-        short = training.finished(population, seed, clients, chosen, seen, seconds)
-        run = replace(short, pruned=True)
+    (run,) = training.run(task, [whole], watch)
     if isinstance(run, FailedRun):
         study.tell(trial, state=optuna.trial.TrialState.FAIL)
         return [run]

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,13 +16,19 @@ try:
 except ImportError as error:
     raise MissingDependencyError(error.name or "torch", "train", "a sweep") from error
 
-from polyurn.partitioning.result import Partition
-from polyurn.storage.run_log import FinishedRun
 from polyurn.sweeps.fingerprints import function_fingerprint
 from polyurn.sweeps.grid import Sweep, SweepProgress, run_sweep
 from polyurn.sweeps.optuna_search import OptunaSearch
 from polyurn.sweeps.sweep_clients import Clients
-from polyurn.sweeps.trainable import ClientsBySeed, EndedRun, OnRound, end_with, finished_run
+from polyurn.sweeps.trainable import (
+    ClientsBySeed,
+    EndedRun,
+    OnRound,
+    RunSettings,
+    Task,
+    end_with,
+    finished_run,
+)
 from polyurn.training.building import build, prepare
 from polyurn.training.client_tests import client_metrics
 from polyurn.training.engines.choice import suits_batching
@@ -71,11 +78,14 @@ class Training:
             "metrics_code": {name: function_fingerprint(one) for name, one in self.metrics.items()},
         }
 
-    def check(self, points: Sequence[FedAvg], clients: ClientsBySeed) -> None:
+    def whole(self, settings: RunSettings) -> RunSettings:
+        return FedAvg.from_json(settings).to_json()
+
+    def check(self, points: Sequence[RunSettings], clients: ClientsBySeed) -> None:
         module = build(self.model, self.data, seed=0, loss=self.loss)
-        found = layout(module)
+        found, settings = layout(module), [FedAvg.from_json(point) for point in points]
         for (name, _), held in clients.items():
-            for point in points:
+            for point in settings:
                 if point.cohort_size > len(held):
                     raise ParameterError(
                         f"{name}: expected a cohort of at most {counted(len(held), 'client')}, "
@@ -83,86 +93,72 @@ class Training:
                     )
                 check_batches(point, module, held.sizes)
         fields = ("server_optimizer", "server_options", "server_learning_rate")
-        servers = {json.dumps([getattr(point, name) for name in fields]): point for point in points}
+        servers = {json.dumps([getattr(one, name) for name in fields]): one for one in settings}
         for point in servers.values():
             check_server(point, found, found.pack(module))
 
-    def columns(self, seed: int, clients: Partition) -> frozenset[str]:
-        return COLUMN_FIELDS if self._engine(seed, clients) == "batched" else frozenset()
+    def columns(self, task: Task) -> frozenset[str]:
+        return COLUMN_FIELDS if self._engine(task) == "batched" else frozenset()
 
-    def n_rounds(self, settings: FedAvg) -> int:
-        return settings.n_rounds
+    def n_rounds(self, settings: RunSettings) -> int:
+        return int(settings["n_rounds"])
 
     def run(
-        self,
-        population: str,
-        seed: int,
-        clients: Partition,
-        columns: Sequence[FedAvg],
-        on_round: OnRound | None = None,
+        self, task: Task, columns: Sequence[RunSettings], on_round: OnRound | None = None
     ) -> list[EndedRun]:
         end_with(self.started_by)
-        runs = train_columns(
-            columns,
-            self.model,
-            self.data,
-            clients,
-            seed=seed,
-            loss=self.loss,
-            metrics=self.metrics,
-            n_workers=1,
-            engine=self.engine,
-            device=self.device,
-            on_round=on_round,
-        )
+        started, curve = time.perf_counter(), list[Evaluation]()
+
+        def watch(_: int, evaluation: Evaluation) -> None:
+            curve.append(evaluation)
+            if on_round is not None and on_round(evaluation):
+                raise _CutShortError
+
+        try:
+            runs = train_columns(
+                [FedAvg.from_json(settings) for settings in columns],
+                self.model,
+                self.data,
+                task.clients,
+                seed=task.seed,
+                loss=self.loss,
+                metrics=self.metrics,
+                n_workers=1,
+                engine=self.engine,
+                device=self.device,
+                on_round=watch,
+            )
+        except _CutShortError:
+            seconds = time.perf_counter() - started
+            named: dict[str, Any] = {
+                "engine": self._engine(task),
+                "names": self.metric_names,
+                "pruned": True,
+            }
+            return [finished_run(task, columns[0], curve, seconds=seconds, **named)]
         return [
             finished_run(
-                run.settings,
+                task,
+                settings,
                 run.curve,
-                population=population,
-                seed=seed,
-                clients=clients,
                 engine=run.engine,
                 seconds=run.seconds,
-                metric_names=run.metric_names,
+                names=run.metric_names,
                 diverged_at=run.diverged_at,
             )
-            for run in runs
+            for settings, run in zip(columns, runs, strict=True)
         ]
 
-    def finished(
-        self,
-        population: str,
-        seed: int,
-        clients: Partition,
-        settings: FedAvg,
-        curve: Sequence[Evaluation],
-        seconds: float,
-    ) -> FinishedRun:
-        return finished_run(
-            settings,
-            curve,
-            population=population,
-            seed=seed,
-            clients=clients,
-            engine=self._engine(seed, clients),
-            seconds=seconds,
-            metric_names=self.metric_names,
-        )
-
-    def _engine(self, seed: int, clients: Partition) -> str:
+    def _engine(self, task: Task) -> str:
         if self.engine != "auto":
             return self.engine
-        work = prepare(
-            self.model,
-            self.data,
-            clients,
-            seed=seed,
-            loss=self.loss,
-            metrics=self.metrics,
-            device=self.device,
-        )
+        named: dict[str, Any] = {"loss": self.loss, "metrics": self.metrics, "device": self.device}
+        work = prepare(self.model, self.data, task.clients, seed=task.seed, **named)
         return "batched" if suits_batching(work) else "workers"
+
+
+class _CutShortError(Exception):
+    """A search has seen enough of a run."""
 
 
 @checked
@@ -261,7 +257,7 @@ def sweep(
             device,
             tests_clients=client_test is not None,
         ),
-        settings,
+        settings.to_json(),
         data.labels,
         data.features,
         populations=populations,

@@ -10,20 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from multiprocessing import current_process
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from polyurn.partitioning.result import Partition
 from polyurn.storage.run_log import FinishedRun, finite
 from polyurn.training.fedavg import Evaluation
 
 _WATCHED_EVERY = 1.0  # seconds
-
-
-class Settings(Protocol):
-    """The settings of a run: names and values that JSON can hold."""
-
-    def to_json(self) -> dict[str, Any]: ...
-    def with_changes(self, changes: Mapping[str, Any]) -> Self: ...
 
 
 @dataclass(frozen=True)
@@ -49,9 +42,19 @@ class FailedRun:
 
 
 EndedRun: TypeAlias = FinishedRun | FailedRun
-# Called with the position of a column and its evaluation. What it raises ends the runs.
-OnRound: TypeAlias = Callable[[int, Evaluation], object]
+RunSettings: TypeAlias = Mapping[str, Any]
 ClientsBySeed: TypeAlias = Mapping[tuple[str, int], Partition]
+# Called after each evaluation; true cuts the run short.
+OnRound: TypeAlias = Callable[[Evaluation], bool]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Whose clients are trained on, and the seed."""
+
+    population: str
+    seed: int
+    clients: Partition
 
 
 class Trainable(Protocol):
@@ -64,66 +67,52 @@ class Trainable(Protocol):
     def described(self) -> dict[str, Any]:
         """All that runs depend on beside settings and clients, as JSON values."""
 
-    def check(self, points: Sequence[Any], clients: ClientsBySeed) -> None:
+    def whole(self, settings: RunSettings) -> RunSettings:
+        """All settings of a run, those that are not named with their defaults; checked."""
+
+    def check(self, points: Sequence[RunSettings], clients: ClientsBySeed) -> None:
         """Raise a `ParameterError` for what would stop a later run."""
 
-    def columns(self, seed: int, clients: Partition) -> frozenset[str]:
-        """The settings in which the runs of one task may differ; none if each has a task of its own."""
+    def columns(self, task: Task) -> frozenset[str]:
+        """The settings in which runs of one task may differ; none if each has a task of its own."""
 
-    def n_rounds(self, settings: Any) -> int | None:
-        """How many rounds a run has, if that is known."""
+    def n_rounds(self, settings: RunSettings) -> int:
+        """How many rounds a run has; 0 if that is not known."""
 
     def run(
-        self,
-        population: str,
-        seed: int,
-        clients: Partition,
-        columns: Sequence[Any],
-        on_round: OnRound | None = None,
+        self, task: Task, columns: Sequence[RunSettings], on_round: OnRound | None = None
     ) -> list[EndedRun]:
-        """Train columns in this process."""
-
-    def finished(
-        self,
-        population: str,
-        seed: int,
-        clients: Partition,
-        settings: Any,
-        curve: Sequence[Evaluation],
-        seconds: float,
-    ) -> FinishedRun:
-        """The run that was stopped after these evaluations."""
+        """Train settings in this process; `on_round` watches a single one."""
 
 
 def finished_run(
-    settings: Settings,
+    task: Task,
+    settings: RunSettings,
     curve: Sequence[Evaluation],
     *,
-    population: str,
-    seed: int,
-    clients: Partition,
     engine: str,
     seconds: float,
-    metric_names: Sequence[str],
+    names: Sequence[str],
     diverged_at: int | None = None,
+    pruned: bool = False,
 ) -> FinishedRun:
     """A run as `runs.jsonl` keeps it."""
-    curves = {name: finite(one.metrics[name] for one in curve) for name in metric_names}
-    diverged = diverged_at is not None
+    curves = {name: finite(one.metrics[name] for one in curve) for name in names}
+    ended = diverged_at is None
+    report = task.clients.report
     return FinishedRun(
-        population=population,
-        seed=seed,
-        settings=settings.to_json(),
+        population=task.population,
+        seed=task.seed,
+        settings=settings,
         engine=engine,
         rounds=[one.round for one in curve],
         loss=finite(one.loss for one in curve),
         metrics=curves,
-        final={
-            name: None if diverged or not values else values[-1] for name, values in curves.items()
-        },
+        final={name: values[-1] if ended and values else None for name, values in curves.items()},
         diverged_at=diverged_at,
         seconds=round(seconds, 4),
-        styled=clients.report is not None and clients.report.style is not None,
+        pruned=pruned,
+        styled=report is not None and report.style is not None,
     )
 
 

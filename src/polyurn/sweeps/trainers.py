@@ -13,8 +13,9 @@ import subprocess
 import time
 import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
 from math import inf, isfinite, nan
 from pathlib import Path
 from string import Formatter
@@ -23,9 +24,7 @@ from typing import IO, Any, Literal, TypeAlias
 
 from polyurn.errors import ParameterError, TrainerError
 from polyurn.partitioning.result import Partition
-from polyurn.storage.files import write_whole
 from polyurn.storage.partitions import save_partition
-from polyurn.storage.run_log import FinishedRun
 from polyurn.sweeps.fingerprints import function_fingerprint
 from polyurn.sweeps.run_scores import LOSS
 from polyurn.sweeps.trainable import (
@@ -34,6 +33,8 @@ from polyurn.sweeps.trainable import (
     EndedRun,
     FailedRun,
     OnRound,
+    RunSettings,
+    Task,
     end_with,
     finished_run,
 )
@@ -137,14 +138,30 @@ class CommandTrainer:
     ) -> Iterator[dict[str, Any]]:
         """Run the command, and yield its reports as it writes them."""
         with TemporaryDirectory(prefix="polyurn-run-") as scratch:
-            files = _Files.written(Path(scratch), clients, settings, self.partition)
-            values = {**settings, **files.placeholders(), "seed": seed}
+            files = _files(Path(scratch), clients, settings, self.partition)
+            values = {**settings, **files, "seed": seed}
             words = [_filled(word, values) for word in shlex.split(self.command)]
-            where = None if self.folder is None else os.fspath(self.folder)
-            with open(files.output, "wb") as output:
-                process = _started(words, where, output, files.environment(seed))
-            reports = files.metrics if "metrics" in self.names else files.output
-            yield from _reports_of(process, files, reports, self.timeout)
+            ours = {f"POLYURN_{name.upper()}": path for name, path in files.items()}
+            output = Path(scratch, "output.txt")
+            with open(output, "wb") as file, _started(words, self.folder, file, ours) as process:
+                reports = Path(files["metrics"]) if "metrics" in self.names else output
+                yield from _reports_of(process, reports, output, self.timeout)
+
+
+def _files(
+    folder: Path, clients: Partition, settings: Mapping[str, Any], suffix: str
+) -> dict[str, str]:
+    """The files of one run: what may stand in braces, and their paths."""
+    parts = {"partition": clients, "test": clients.test}
+    paths = {
+        name: "" if one is None else f"{folder}/{name}.{suffix}" for name, one in parts.items()
+    }
+    for name, one in parts.items():
+        if one is not None:
+            save_partition(one, paths[name])
+    paths |= {"settings": f"{folder}/settings.json", "metrics": f"{folder}/metrics.jsonl"}
+    Path(paths["settings"]).write_text(json.dumps(dict(settings)), encoding="utf-8")
+    return paths
 
 
 def doubled(text: str) -> str:
@@ -161,56 +178,16 @@ def _filled(word: str, values: Mapping[str, Any]) -> str:
     return word.format_map(texts)
 
 
-@dataclass(frozen=True)
-class _Files:
-    """The files of one run of a command."""
-
-    partition: Path
-    test: Path | None
-    settings: Path
-    metrics: Path
-    output: Path
-
-    @classmethod
-    def written(
-        cls, folder: Path, clients: Partition, settings: Mapping[str, Any], suffix: str
-    ) -> "_Files":
-        test = None if clients.test is None else folder / f"test.{suffix}"
-        found = cls(
-            folder / f"partition.{suffix}",
-            test,
-            *(folder / name for name in ("settings.json", "metrics.jsonl", "output.txt")),
-        )
-        save_partition(clients, found.partition)
-        if test is not None and clients.test is not None:
-            save_partition(clients.test, test)
-        text = json.dumps(dict(settings)).encode()
-        write_whole(found.settings, lambda file: file.write(text))
-        return found
-
-    def placeholders(self) -> dict[str, str]:
-        names = {"partition": self.partition, "settings": self.settings, "metrics": self.metrics}
-        return {name: str(path) for name, path in {**names, "test": self.test or ""}.items()}
-
-    def environment(self, seed: int) -> dict[str, str]:
-        ours = {f"POLYURN_{name.upper()}": path for name, path in self.placeholders().items()}
-        return {**os.environ, **ours, "POLYURN_SEED": str(seed), "PYTHONUNBUFFERED": "1"}
-
-    def printed(self) -> str:
-        """The end of what the command printed."""
-        with open(self.output, "rb") as file:
-            file.seek(max(0, self.output.stat().st_size - _MOST_OUTPUT))
-            return file.read().decode(errors="replace")
-
-
+@contextmanager
 def _started(
-    words: Sequence[str], folder: str | None, output: IO[bytes], environment: Mapping[str, str]
-) -> "subprocess.Popen[bytes]":
+    words: Sequence[str], folder: Any, output: IO[bytes], environment: Mapping[str, str]
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """A process that has ended, with its own, when this does, however that is."""
     try:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             words,
             cwd=folder,
-            env=environment,
+            env={**os.environ, **environment},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -218,39 +195,47 @@ def _started(
         )
     except OSError as error:
         raise TrainerError(f"cannot start {words[0]!r}: {error.strerror}") from error
+    end = partial(_end, process)
+    AT_END.append(end)
+    try:
+        yield process
+    finally:
+        AT_END.remove(end)
+        end()
 
 
 def _reports_of(
-    process: "subprocess.Popen[bytes]", files: _Files, reports: Path, timeout: float | None
+    process: "subprocess.Popen[bytes]", reports: Path, output: Path, timeout: float | None
 ) -> Iterator[dict[str, Any]]:
-    """The reports of a process as they come; it has ended when this has."""
+    """The reports of a process as they come, until it ends."""
     ends = float("inf") if timeout is None else time.monotonic() + timeout
-    strict = reports == files.metrics
-
-    def end() -> None:
-        _end(process)
-
-    AT_END.append(end)
+    read, goes_on = 0, True
     try:
-        read, goes_on = 0, True
         while goes_on:
             goes_on = process.poll() is None
             lines, read = _new_lines(reports, read, whole=goes_on)
             for line in lines:
-                if (report := _report(line, strict=strict)) is not None:
+                if (report := _report(line, strict=reports != output)) is not None:
                     yield report
             if goes_on and time.monotonic() > ends:
-                raise TrainerError(f"no end within {timeout:g} s: it was stopped", files.printed())
+                raise TrainerError(f"no end within {timeout:g} s: it was stopped")
             if goes_on and not lines:
                 time.sleep(_LOOKED_AT_EVERY)
-        if process.returncode != 0:
-            text = files.printed()
-            raise TrainerError(f"{_how_it_ended(process.returncode)}{_last_line(text)}", text)
+        if process.returncode < 0:
+            raise TrainerError(f"killed by signal {-process.returncode}")
+        if process.returncode > 0:
+            last = [line.strip() for line in _printed(output).splitlines() if line.strip()][-1:]
+            why = f": {shown(last[0])}" if last else ""
+            raise TrainerError(f"the command ended with code {process.returncode}{why}")
     except TrainerError as error:
-        raise TrainerError(str(error), error.output or files.printed()) from None
-    finally:
-        AT_END.remove(end)
-        end()
+        raise TrainerError(str(error), _printed(output)) from None
+
+
+def _printed(output: Path) -> str:
+    """The end of what a command printed."""
+    with open(output, "rb") as file:
+        file.seek(max(0, output.stat().st_size - _MOST_OUTPUT))
+        return file.read().decode(errors="replace")
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
@@ -287,29 +272,7 @@ def _report(line: bytes, *, strict: bool) -> dict[str, Any] | None:
     return None
 
 
-def _how_it_ended(code: int) -> str:
-    return f"the command ended with code {code}" if code > 0 else f"killed by signal {-code}"
-
-
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return f": {shown(lines[-1])}" if lines else ""
-
-
 # ------------------------------------------------------------------------ as what a sweep trains
-
-
-@dataclass(frozen=True)
-class Given:
-    """The settings of a trainer of the user's: any names, with values that JSON can hold."""
-
-    values: Mapping[str, Any] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        return dict(self.values)
-
-    def with_changes(self, changes: Mapping[str, Any]) -> "Given":
-        return replace(self, values={**self.values, **changes})
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,10 +291,13 @@ class UserTraining:
             return {"trainer": self.trainer.described()}
         return {"trainer": function_fingerprint(self.trainer)}
 
-    def check(self, points: Sequence[Given], clients: ClientsBySeed) -> None:
+    def whole(self, settings: RunSettings) -> RunSettings:
+        return settings
+
+    def check(self, points: Sequence[RunSettings], clients: ClientsBySeed) -> None:
         if isinstance(self.trainer, CommandTrainer):
             for point in points:
-                self.trainer.check(point.values)
+                self.trainer.check(point)
             lacks = next((name for (name, _), one in clients.items() if one.test is None), None)
             if "test" in self.trainer.names and lacks is not None:
                 raise ParameterError(
@@ -339,58 +305,36 @@ class UserTraining:
                     "on; ask for them with client_test"
                 )
 
-    def columns(self, seed: int, clients: Partition) -> frozenset[str]:
+    def columns(self, task: Task) -> frozenset[str]:
         return frozenset()
 
-    def n_rounds(self, settings: Given) -> None:
-        return None
+    def n_rounds(self, settings: RunSettings) -> int:
+        return 0
 
     def run(
-        self,
-        population: str,
-        seed: int,
-        clients: Partition,
-        columns: Sequence[Given],
-        on_round: OnRound | None = None,
+        self, task: Task, columns: Sequence[RunSettings], on_round: OnRound | None = None
     ) -> list[EndedRun]:
         end_with(self.started_by)
         (settings,) = columns
-        started, curve, diverged_at = time.perf_counter(), [], None
+        started, curve, diverged_at, pruned = time.perf_counter(), [], None, False
         try:
-            with closing(_evaluations(self.trainer, clients, settings.values, seed)) as reports:
+            with closing(_evaluations(self.trainer, task, settings)) as reports:
                 for evaluation in reports:
                     curve.append(evaluation)
                     if not _is_finite(evaluation):
                         diverged_at = evaluation.round
                         break
-                    if on_round is not None:
-                        on_round(0, evaluation)
+                    if pruned := on_round is not None and on_round(evaluation):
+                        break
         except TrainerError as error:
-            return [FailedRun(population, seed, settings.to_json(), str(error), error.output)]
+            return [FailedRun(task.population, task.seed, settings, str(error), error.output)]
         seconds = time.perf_counter() - started
-        done = self.finished(population, seed, clients, settings, curve, seconds)
-        final = dict.fromkeys(done.final) if diverged_at is not None else done.final
-        return [replace(done, diverged_at=diverged_at, final=final)]
-
-    def finished(
-        self,
-        population: str,
-        seed: int,
-        clients: Partition,
-        settings: Given,
-        curve: Sequence[Evaluation],
-        seconds: float,
-    ) -> FinishedRun:
-        return finished_run(
-            settings,
-            curve,
-            population=population,
-            seed=seed,
-            clients=clients,
-            engine="trainer",
-            seconds=seconds,
-            metric_names=[*curve[0].metrics] if curve else [],
-        )
+        named: dict[str, Any] = {
+            "engine": "trainer",
+            "names": [*curve[0].metrics],
+            "diverged_at": diverged_at,
+        }
+        return [finished_run(task, settings, curve, seconds=seconds, pruned=pruned, **named)]
 
 
 def _is_finite(evaluation: Evaluation) -> bool:
@@ -398,14 +342,12 @@ def _is_finite(evaluation: Evaluation) -> bool:
     return all(map(isfinite, evaluation.metrics.values())) and evaluation.loss != inf
 
 
-def _evaluations(
-    trainer: Trainer, clients: Partition, settings: Mapping[str, Any], seed: int
-) -> Generator[Evaluation]:
+def _evaluations(trainer: Trainer, task: Task, settings: RunSettings) -> Generator[Evaluation]:
     """What a trainer reports, checked; whatever it raises as a `TrainerError`."""
     seen: list[Evaluation] = []
     reports: Any = ()
     try:
-        reports = trainer(clients, settings, seed)
+        reports = trainer(task.clients, settings, task.seed)
         for report in [reports] if isinstance(reports, Mapping) else reports:
             seen.append(_evaluation(report, seen))
             yield seen[-1]

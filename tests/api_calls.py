@@ -666,7 +666,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         "runs": [record("mdm"), record()], "metric": "accuracy", "true": "true", "population": "mdm",
     }),
     "Partition.with_test": lambda: (
-        parts().with_test, {"share": 0.5, "labels": [0] * 40, "rng": 0},
+        parts().with_test, {"share": 0.5, "labels": [0] * 200, "rng": 0},
     ),
     "table_features": _table_features,
     "table_histograms": _table_histograms,

@@ -392,7 +392,7 @@ def test_sweep_trains_keeps_and_gives_its_verdict(run, folder):
     assert not re.search(r"\d…", again.out)  # no number is cut off at 80 columns
     assert run("compare", folder / "runs", "--json").json() == verdict
     assert_refused(run("compare", folder / "runs", "mdm=mdm.json"), "nothing but the folder")
-    assert_refused(run("compare", folder / "mdm.json"), "expected populations as NAME=FILE")
+    assert_refused(run("compare", folder / "mdm.json"), "data first, then models")
     for option, word in (("--true=tru", "'tru'"), ("--metric=recall", "'recall'")):
         assert_refused(run("compare", folder / "runs", option, "--json"), word)
     for option in ("--seed=1", "--draws=splits=5", "--drop-empty", "-ox.json"):

@@ -19,7 +19,6 @@ from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polyurn.errors import MissingDependencyError, ParameterError, TrainingError
@@ -45,6 +44,7 @@ from polyurn.sweeps.trainers import CommandTrainer, Trainer, UserTraining
 from polyurn.training.examples import fingerprint
 from polyurn.training.fedavg import plain
 from polyurn.typed.arguments import checked
+from polyurn.typed.arrays import numbers, plain_array
 from polyurn.typed.json_form import shown
 
 _MOST_JOBS = 10_000
@@ -135,8 +135,7 @@ def sweep_trainer(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from polyurn import Partition
+    >>>     >>> from polyurn import Partition
     >>> def train(clients, settings, seed):
     ...     for round_ in (1, 2):
     ...         yield {"round": round_, "accuracy": round_ * settings["lr"]}
@@ -148,12 +147,14 @@ def sweep_trainer(
     >>> [(run.settings, run.final) for run in done.runs]
     [({'lr': 0.1}, {'accuracy': 0.2}), ({'lr': 0.3}, {'accuracy': 0.6})]
     """
-    codes = np.asarray(labels)
+    codes = plain_array(labels, "labels")
+    if codes.ndim != 1:
+        raise ParameterError(f"expected labels of shape (n_points,), got shape {codes.shape}")
     return run_sweep(
         UserTraining(trainer),
         dict(settings or {}),
         codes,
-        None if features is None else np.asarray(features),
+        None if features is None else numbers(features, "features"),
         populations=populations,
         seeds=seeds,
         grid=grid,

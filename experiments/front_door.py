@@ -3,7 +3,7 @@
     python experiments/front_door.py  # prints both tables, from the records that are kept
 
 Nothing is measured here: distances are those of results/populations.jsonl (means of its splits), the
-best α that of results/which_alpha.jsonl, and training that of results/<experiment>/runs.jsonl.
+best α that of the zoo's cards, and training that of results/<experiment>/runs.jsonl.
 `python docs/renew_outputs.py` puts the tables into README.md.
 """
 
@@ -18,7 +18,7 @@ import polyurn as pu
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
 from records import RESULTS
-from which_alpha import TABLES, likeness, short
+from which_alpha import short
 
 # Name on the page, experiment, and its population of simulated clients.
 TRAINED = (
@@ -27,6 +27,11 @@ TRAINED = (
     ("aeroplanes by route", "flights", "mdm route"),
     ("writers by digit", "digits", "mdm"),
 )
+# What a federation is called in populations.jsonl, and in the zoo.
+COMPARED = {
+    "flights": "flights", "race, K to 24": "census_race", "ratings": "lecturers",
+    "income, K to 24": "census_income", "speech": "speech", "digits": "digits",
+}  # fmt: skip
 POPULATIONS = ("iid", "dirichlet", "mdm")  # one Dirichlet with the best alpha of every category
 
 
@@ -39,16 +44,16 @@ def table() -> Iterator[str]:
     """The lines of the table, in Markdown: one row per federation, by its best α."""
     yield "| clients | best α | IID | best Dirichlet | polyurn | true clients |"
     yield "|---|---|---|---|---|---|"
-    alphas = {r["settings"]["table"]: r["alpha"]["value"] for r in _records("which_alpha")}
     runs = [*_records("populations")]
-    for name, described in TABLES.items():
-        mine = [run for run in runs if run["settings"]["federation"] == described.compared]
+    for federation, name in COMPARED.items():
+        card = pu.zoo.card(name)
+        mine = [run for run in runs if run["settings"]["federation"] == federation]
         if mine:
             ratios = [_mean(mine, population) for population in POPULATIONS]
             nulls = np.mean([likeness(run, "mdm")["energy_null"] for run in mine], axis=0)
             cells = [
-                described.clients,
-                short(alphas[name]),
+                card.title,
+                short(card.profile.heterogeneity.alpha.value),
                 *(f"{ratio:.{1 if ratio < 10 else 0}f}" for ratio in ratios),
                 f"{nulls[0]:.1f} to {nulls[1]:.1f}",
             ]
@@ -66,6 +71,11 @@ def training_table() -> Iterator[str]:
         pair = verdict.paired("iid", simulated)
         value, low, high = (100 * number for number in (pair.value, pair.low, pair.high))
         yield f"| {name} | {' | '.join(found)} | {value:.2f} ({low:.2f} to {high:.2f}) |"
+
+
+def likeness(run: dict[str, Any], population: str) -> dict[str, Any]:
+    """How alike a population of a run in populations.jsonl is to its held-out clients."""
+    return next(row for row in run["comparison"]["rows"] if row["name"] == population)
 
 
 def _mean(runs: list[dict[str, Any]], population: str) -> float:

@@ -278,13 +278,21 @@ def test_the_documentation_begins_with_the_first_screen_of_the_readme():
 # ----------------------------------------------------------------------------- figures
 
 
-def test_the_page_on_alphas_has_the_tables_of_its_experiment(monkeypatch, capsys):
+def test_the_page_on_alphas_has_the_tables_of_the_zoos_cards(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "experiments")
-    importlib.import_module("which_alpha").main()  # prints the records that are kept
-    rows = [line for line in capsys.readouterr().out.splitlines() if line]
-    shown = page("which-alpha").splitlines()
-    assert len(rows) > 20
-    assert [row for row in rows if row not in shown] == []
+    experiment = importlib.import_module("which_alpha")
+    found, shown = experiment.cards(), page("which-alpha").splitlines()
+    parts = (
+        experiment.summary,
+        experiment.alpha_table,
+        experiment.cut_table,
+        experiment.mixture_table,
+    )
+    rows = [row for part in parts for row in part(found)]
+    assert len(rows) > 70
+    assert [row for row in rows if row not in shown] == [], (
+        "run `python experiments/which_alpha.py`"
+    )
 
 
 def test_the_tables_of_training_are_those_of_the_records(renew):

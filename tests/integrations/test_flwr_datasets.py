@@ -1,5 +1,7 @@
 """The partitioner inside flwr-datasets, with the real library."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -45,6 +47,35 @@ def test_the_partitioner_works_inside_federated_dataset(flower):
     again = flower(MDMPartitioner(MIXTURE, num_partitions=7, seed=3))
     assert again.load_partition(4)["row"][:] == federated.load_partition(4)["row"][:]
     assert partitioner.partition.report.exact
+
+
+def test_six_lines_of_the_first_page_make_a_federated_dataset(flower, tmp_path):
+    """Run as they stand, but for a file in the place of a download."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    block = (
+        readme.split("## A dataset and no federation")[1].split("```python\n")[1].split("```")[0]
+    )
+    assert len([line for line in block.splitlines() if line]) <= 6
+    files = (
+        f'data_files={{"train": {str(tmp_path / "train.parquet")!r}}}, cache_dir={str(tmp_path)!r}'
+    )
+    found = {}
+    exec(block.replace('dataset="uoft-cs/cifar10"', f'dataset="parquet", {files}'), found)
+    assert 5 <= len(found["client"]) <= 35
+    assert found["like_celebrities"].num_partitions == 500
+    assert found["like_celebrities"].partition.report.exact
+
+
+def test_a_federation_of_the_zoo_has_the_datas_labels_in_their_order(flower):
+    from polyurn.integrations.flwr_datasets import MDMPartitioner
+
+    like = {"match": "marginal", "mean_size": 60, "seed": 4}
+    federated = flower(MDMPartitioner.like("flights", num_partitions=300, **like))
+    partitioner = federated.partitioners["train"]
+    federated.load_partition(0)
+    held = partitioner.partition.histograms(LABELS, 3).sum(axis=0)
+    shares = np.bincount(LABELS, minlength=3) / len(LABELS)
+    np.testing.assert_allclose(held / held.sum(), shares, atol=0.05)
 
 
 def test_without_a_number_the_partitioner_uses_every_row_once(flower):

@@ -50,10 +50,10 @@ class Profile:
 
     @property
     def in_words(self) -> str:
-        """Whether clients vary more than chance, as chance, or less, by the interval of `dispersion`."""
-        if self.dispersion.high < 1:
+        """Whether clients vary more than chance, as it, or less, by the interval of `correlation`."""
+        if self.correlation.high < 0:
             return "more even than chance"
-        return "more different than chance" if self.dispersion.low > 1 else "as chance"
+        return "more different than chance" if self.correlation.low > 0 else "as chance"
 
 
 @checked

@@ -292,6 +292,10 @@ class UserTraining:
         return {"trainer": function_fingerprint(self.trainer)}
 
     def whole(self, settings: RunSettings) -> RunSettings:
+        try:
+            json.dumps(settings)
+        except (TypeError, ValueError) as error:
+            raise ParameterError(f"expected settings that JSON can hold: {error}") from error
         return settings
 
     def check(self, points: Sequence[RunSettings], clients: ClientsBySeed) -> None:

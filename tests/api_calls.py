@@ -442,6 +442,21 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "IID.proxy": lambda: (
         pu.IID.proxy, {"labels": [0, 1, 1], "n_categories": 2, "sizes": [4, 9]},
     ),
+    "Dirichlet.hsu": lambda: (
+        pu.Dirichlet.hsu, {"available": [5, 3], "sizes": [4, 9], "alpha": 0.5},
+    ),
+    "Pathological": lambda: (
+        pu.Pathological, {"k": 2, "available": [5, 0, 3], "sizes": [4, 9]},
+    ),
+    "Pathological.sample": lambda: (
+        pu.Pathological(1, [5, 3], [4]).sample, {"n_clients": 3, "rng": 0},
+    ),
+    "QuantitySkew": lambda: (pu.QuantitySkew, {"beta": 0.5, "available": [5, 3]}),
+    "QuantitySkew.sample": lambda: (
+        pu.QuantitySkew(0.5, [5, 3]).sample, {"n_clients": 3, "rng": 0},
+    ),
+    "Shards": lambda: (pu.Shards, {"s": 2, "available": [5, 3]}),
+    "Shards.sample": lambda: (pu.Shards(2, [5, 3]).sample, {"n_clients": 3, "rng": 0}),
     "IID.sample": lambda: (pu.IID([5, 3], [4]).sample, {"n_clients": 3, "rng": 0}),
     "Journal": lambda: (pu.Journal, {"folder": place(), "settings": {"seed": 1}}),
     "Journal.append": _journal_append,

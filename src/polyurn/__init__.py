@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from polyurn.integrations.frames import table_features as table_features
     from polyurn.model.mdm import MDM as MDM
     from polyurn.model.mdm import dirichlet_multinomial_logpmf as dirichlet_multinomial_logpmf
+    from polyurn.model.opponents import Pathological as Pathological
+    from polyurn.model.opponents import QuantitySkew as QuantitySkew
+    from polyurn.model.opponents import Shards as Shards
     from polyurn.model.populations import IID as IID
     from polyurn.model.populations import Dirichlet as Dirichlet
     from polyurn.model.populations import GivenLabels as GivenLabels
@@ -146,6 +149,9 @@ _HOME = {
     "Dirichlet": "model.populations",
     "IID": "model.populations",
     "Oracle": "model.populations",
+    "Pathological": "model.opponents",
+    "QuantitySkew": "model.opponents",
+    "Shards": "model.opponents",
     "Population": "model.populations",
     "Styled": "model.populations",
     "Guarantee": "privacy.statement",

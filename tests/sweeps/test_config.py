@@ -212,6 +212,25 @@ def test_compare_averages_the_share_and_counts_the_rounds_that_it_is_told(run, f
     )
 
 
+@pytest.mark.parametrize(
+    ("entry", "holds"),
+    [
+        ({"fitted": "true"}, lambda held: len(held) == 15),
+        ({"hsu": 0.3, "sizes": 12, "n_clients": 9}, lambda held: set(held.sum(axis=1)) == {12}),
+        ({"pathological": 2, "sizes": "true"}, lambda held: {*(held > 0).sum(axis=1)} == {2}),
+        ({"shards": 2, "n_clients": 20}, lambda held: set(held.sum(axis=1)) == {20}),
+        ({"quantity_skew": 0.2, "n_clients": 20}, lambda held: held.sum() == 400),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_opponents_of_other_papers_are_cut_from_the_data(folder, entry, holds):
+    asked = TABLE | {"clients": {"true": {"column": "client"}, "other": entry}}
+    inputs = read_inputs(parse_config(asked, folder=folder))
+    held = labels_of(inputs, drawn(inputs, "other", 0))
+    assert holds(held)
+    assert (labels_of(inputs, drawn(inputs, "other", 1)) != held).any()
+
+
 def test_the_counts_of_an_oracle_table_are_used(folder):
     counts = np.random.default_rng(1).integers(1, 9, (5, 3))
     write_histograms(counts, folder / "true.csv")
@@ -293,6 +312,8 @@ def test_digits_are_images_and_can_be_given_another_shape():
             "marginal = 'clients' needs sizes as a population, .* got 5",
         ),
         ({"clients": {"a": {"iid": "b", "sizes": "b"}}}, "sizes has no meaning with iid"),
+        ({"clients": {"a": {"shards": 2}}}, "needs n_clients: how many clients to draw"),
+        ({"clients": {"a": {"pathological": 2}}}, "needs sizes: a population above it"),
         ({"clients": {"a": {"iid": "b", "marginal": "flat"}}}, "marginal has no meaning with iid"),
         ({"noise_floor": 0}, "noise_floor as True or False, got 0"),
         ({"weighted_to": "nobody"}, "one of true, mdm, iid, oracle, got 'nobody'"),

@@ -75,7 +75,7 @@ class IID(FrozenArrays):
     sizes: Sizes
 
     def __init__(self, marginal: ArrayLike, sizes: SizesLike) -> None:
-        self._freeze({"marginal": _marginal(marginal), "sizes": _distribution(sizes)})
+        self._freeze({"marginal": _marginal(marginal), "sizes": size_distribution(sizes)})
 
     @classmethod
     def like(cls, counts: object) -> "IID":
@@ -125,7 +125,7 @@ class IID(FrozenArrays):
         self, n_clients: int, *, rng: int | np.random.Generator | None = None
     ) -> NDArray[np.int64]:
         """Draw the histograms of clients, shape (n_clients, n_categories)."""
-        n_clients = _checked(n_clients, self.n_categories)
+        n_clients = checked_draw(n_clients, self.n_categories)
         rng = np.random.default_rng(rng)
         sizes = self.sizes.sample(np.zeros(n_clients, np.int64), rng=rng)
         return rng.multinomial(sizes, self.marginal)
@@ -164,7 +164,7 @@ class Dirichlet(FrozenArrays):
                 f"expected alpha of shape (n_categories,), got shape {given.shape}; the symmetric "
                 "Dirichlet(0.1) of 10 categories is [0.1] * 10"
             )
-        mdm = MDM([1.0], given[None], _distribution(sizes))  # it checks what is left to check
+        mdm = MDM([1.0], given[None], size_distribution(sizes))  # it checks what is left to check
         self._freeze({"alpha": mdm.alphas[0], "sizes": mdm.sizes})
 
     @classmethod
@@ -185,6 +185,20 @@ class Dirichlet(FrozenArrays):
         table = check_counts(counts)
         return cls(np.full(table.shape[1], alpha), client_sizes(table))
 
+    @classmethod
+    def hsu(cls, available: ArrayLike, sizes: SizesLike, *, alpha: float) -> "Dirichlet":
+        """Dirichlet(α p), p being the proxy data's shares of the categories: Hsu, Qi and Brown (2019).
+
+        Parameters
+        ----------
+        available : int array of shape (n_categories,)
+            The proxy points of each category.
+        sizes : int array of shape (n_true_clients,), or Sizes of one component
+        alpha : float
+            The sum over categories: what others call α is this, divided by their number.
+        """
+        return cls(alpha * _marginal(available), sizes)
+
     @property
     def n_categories(self) -> int:
         """The number of categories, C."""
@@ -194,7 +208,7 @@ class Dirichlet(FrozenArrays):
         self, n_clients: int, *, rng: int | np.random.Generator | None = None
     ) -> NDArray[np.int64]:
         """Draw the histograms of clients, shape (n_clients, n_categories)."""
-        n_clients = _checked(n_clients, self.n_categories)
+        n_clients = checked_draw(n_clients, self.n_categories)
         return MDM([1.0], self.alpha[None], self.sizes).sample(n_clients, rng=rng)
 
     def __repr__(self) -> str:
@@ -234,7 +248,7 @@ class Oracle:
         self, n_clients: int, *, rng: int | np.random.Generator | None = None
     ) -> NDArray[np.int64]:
         """Take true clients at random, each once before any twice: (n_clients, n_categories)."""
-        n_clients, n_true = _checked(n_clients, self.n_categories), self.counts.shape[0]
+        n_clients, n_true = checked_draw(n_clients, self.n_categories), self.counts.shape[0]
         rng = np.random.default_rng(rng)
         rounds, rest = divmod(n_clients, n_true)
         chosen = [rng.permutation(n_true) for _ in range(rounds)]
@@ -332,7 +346,7 @@ class GivenLabels(FrozenArrays):
         CountsError, SizeError
             No component of the mixture can have a client with these totals, or of this size.
         """
-        _checked(n_clients, self.n_categories)
+        checked_draw(n_clients, self.n_categories)
         rng = np.random.default_rng(rng)
         return self.fill(self.labels.sample(n_clients, rng=rng), rng=rng)
 
@@ -367,7 +381,7 @@ class GivenLabels(FrozenArrays):
         ([5, 2], [0, 3])
         """
         given = check_counts(totals, n_categories=self.labels.n_categories)
-        _checked(given.shape[0], self.n_categories)
+        checked_draw(given.shape[0], self.n_categories)
         rng = np.random.default_rng(rng)
         totals = (given if isinstance(given, np.ndarray) else given.toarray()).astype(np.int64)
         self._check_labels(totals)
@@ -485,7 +499,7 @@ def drawn_from(clients: object) -> Population | None:
     return None if hasattr(clients, "__len__") else check_population(clients)
 
 
-def _checked(n_clients: int, n_categories: int) -> int:
+def checked_draw(n_clients: int, n_categories: int) -> int:
     """The number of clients, if it is one and their histograms fit into memory."""
     if not 1 <= n_clients < 2**31 or int(n_clients) != n_clients:
         raise ParameterError(f"expected a number of clients of at least 1, got {n_clients}")
@@ -494,7 +508,7 @@ def _checked(n_clients: int, n_categories: int) -> int:
     return int(n_clients)
 
 
-def _distribution(sizes: SizesLike) -> Sizes:
+def size_distribution(sizes: SizesLike) -> Sizes:
     """The distribution of sizes; a list of sizes stands for its own histogram."""
     if isinstance(sizes, Sizes):
         if sizes.n_components != 1:

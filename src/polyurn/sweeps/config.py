@@ -19,6 +19,11 @@
     [clients.dir]
     dirichlet = 0.1                          # one Dirichlet, as the field has it
     sizes = "true"
+    [clients.fitted]
+    fitted = "true"                          # the one Dirichlet that suits these clients best
+    [clients.shards]
+    shards = 2                               # or pathological, quantity_skew, hsu: see ClientsConfig
+    n_clients = 500
     [clients.oracle]
     oracle = "true"                          # the histograms of these clients; or a table's
     [clients.kept]
@@ -64,7 +69,11 @@ _MOST_BITS = 128
 
 _FLOWER_FILES = " --partition {partition} --settings {settings} --seed {seed} --metrics {metrics}"
 
-KINDS = ("column", "partition", "mdm", "iid", "iid_proxy", "dirichlet", "oracle")
+KINDS = (
+    "column", "partition", "mdm", "iid", "iid_proxy", "dirichlet", "oracle", "fitted", "hsu",
+    "pathological", "shards", "quantity_skew",
+)  # fmt: skip
+_WITH_SIZES = ("dirichlet", "hsu", "pathological")
 Marginal: TypeAlias = Literal["flat", "clients", "proxy"]
 Table = TypeVar("Table")
 
@@ -109,7 +118,7 @@ class DataConfig:
 @checked
 @dataclass(frozen=True)
 class ClientsConfig:
-    """The clients of one population: exactly one of the first seven is given.
+    """The clients of one population: one of the first twelve is given.
 
     Attributes
     ----------
@@ -129,8 +138,16 @@ class ClientsConfig:
         Clients of one Dirichlet with this concentration per category.
     oracle : str
         Conditionally IID clients with the histograms of another population, or of a table.
+    fitted : str
+        Clients of the one Dirichlet that suits those of another population best, with their sizes.
+    hsu : float
+        Of Dirichlet(α p), p being the shares of the categories in the data, as `Dirichlet.hsu`.
+    pathological, shards : int
+        Clients of so many categories, or shards: `Pathological`, `Shards`.
+    quantity_skew : float
+        Clients whose sizes are shares of Dirichlet(β): `QuantitySkew`.
     sizes : str or int
-        Of `dirichlet`: those of another population, or this many points each.
+        Of `dirichlet`, `hsu` and `pathological`: those of another population, or this many points each.
     marginal : {"flat", "clients", "proxy"}
         Of `dirichlet`: the same concentration for each category, the default, or in proportion to how
         frequent it is among the clients that `sizes` names, or in the data.
@@ -151,6 +168,11 @@ class ClientsConfig:
     iid_proxy: str | Count | None = None
     dirichlet: float | None = None
     oracle: str | None = None
+    fitted: str | None = None
+    hsu: float | None = None
+    pathological: Count | None = None
+    shards: Count | None = None
+    quantity_skew: float | None = None
     sizes: str | Count | None = None
     marginal: Marginal | None = None
     n_clients: Count | None = None
@@ -164,7 +186,9 @@ class ClientsConfig:
     @property
     def like(self) -> str | int | None:
         """The source of drawn clients' sizes or categories: a population, or a number of points each."""
-        return getattr(self, "sizes" if self.kind == "dirichlet" else self.kind, None)
+        if self.kind in ("shards", "quantity_skew"):
+            return None
+        return getattr(self, "sizes" if self.kind in _WITH_SIZES else self.kind, None)
 
     def __post_init__(self) -> None:
         given = [name for name in KINDS if getattr(self, name) is not None]
@@ -172,7 +196,8 @@ class ClientsConfig:
             raise ParameterError(
                 f"needs one of {', '.join(KINDS)}, got {', '.join(given) or 'none'}"
             )
-        without = [] if self.kind == "dirichlet" else ["sizes", "marginal"]
+        without = [] if self.kind == "dirichlet" else ["marginal"]
+        without += [] if self.kind in _WITH_SIZES else ["sizes"]
         if self.kind in ("column", "partition"):
             without += ["n_clients", "style", "style_features"]
         for name in without:
@@ -183,7 +208,10 @@ class ClientsConfig:
                 raise ParameterError(f"expected {name} as a whole number above 0, got 0")
         if self.dirichlet is not None:
             self._check_dirichlet(self.dirichlet)
-        drawn = self.mdm is not None or isinstance(self.like, int)
+        if self.kind in _WITH_SIZES and self.sizes is None:
+            raise ParameterError("needs sizes: a population above it, or a number of points")
+        whole = self.kind in ("shards", "quantity_skew")
+        drawn = self.mdm is not None or whole or isinstance(self.like, int)
         if drawn and self.n_clients is None:
             raise ParameterError("needs n_clients: how many clients to draw")
         if self.style_features is not None and self.style is None:
@@ -192,8 +220,6 @@ class ClientsConfig:
     def _check_dirichlet(self, concentration: float) -> None:
         if not 0 < concentration < float("inf"):
             raise ParameterError(f"expected dirichlet above 0, got {concentration:g}")
-        if self.sizes is None:
-            raise ParameterError("needs sizes: a population above it, or a number of points")
         if self.marginal == "clients" and not isinstance(self.sizes, str):
             raise ParameterError(
                 "marginal = 'clients' needs sizes as a population, whose clients are meant, "

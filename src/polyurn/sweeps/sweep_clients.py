@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from polyurn.comparison.summaries import concentration
 from polyurn.errors import ParameterError, StyleWarning
 from polyurn.model.mdm import MDM
+from polyurn.model.opponents import Pathological, QuantitySkew, Shards
 from polyurn.model.populations import IID, Dirichlet, Oracle, Population, SizesLike, Styled
 from polyurn.model.style import Style
 from polyurn.partitioning.assign import has_points, held_categories, partition
@@ -251,18 +253,33 @@ def _baseline(
 ) -> Population:
     """IID clients, or those of one Dirichlet; like others, or as large as the entry says."""
     sizes: SizesLike = [int(entry.like or 0)] if like is None else like.sizes
+    available = np.bincount(codes, minlength=n_categories)
+    if entry.kind == "fitted":
+        assert like is not None
+        held = like.histograms(codes, n_categories)
+        alpha = concentration(held) * n_categories
+        suits = np.isfinite(alpha)  # else clients vary no more than chance
+        pooled = held.sum(axis=0)
+        return Dirichlet(alpha * pooled / pooled.sum(), sizes) if suits else IID(pooled, sizes)
+    if entry.hsu is not None:
+        return Dirichlet.hsu(available, sizes, alpha=entry.hsu)
+    if entry.pathological is not None:
+        return Pathological(entry.pathological, available, sizes)
+    if entry.shards is not None:
+        return Shards(entry.shards, available)
+    if entry.quantity_skew is not None:
+        return QuantitySkew(entry.quantity_skew, available)
     if entry.kind == "iid" and like is not None:
         return IID.like(like.histograms(codes, n_categories))
     if entry.kind != "dirichlet":
         return IID.proxy(codes, n_categories=n_categories, sizes=sizes)
     # alpha_j = alpha C p_j, where the C categories are those that the data have points of.
     assert entry.dirichlet is not None
-    proxy = np.bincount(codes, minlength=n_categories)
-    frequent = (proxy > 0).astype(np.int64)
+    frequent = (available > 0).astype(np.int64)
     if entry.marginal == "proxy":
-        frequent = proxy
+        frequent = available
     elif entry.marginal == "clients":
         assert like is not None
         frequent = like.histograms(codes, n_categories).sum(axis=0)
-    alpha = entry.dirichlet * np.count_nonzero(proxy) * frequent / frequent.sum()
+    alpha = entry.dirichlet * np.count_nonzero(available) * frequent / frequent.sum()
     return Dirichlet(alpha, sizes)

@@ -40,6 +40,14 @@ MOST_COMPONENTS, MOST_CATEGORIES = 8, 64
 _MOST_SIZES = 200
 _N_LEVELS = 180  # the tenths and quarters of the table among them
 _N_DISTINCTIVE, _TOLD = 12, 0.99  # categories at most, and the part of the difference that is shown
+_OF_WEIGHTS = (
+    "Left: the share of clients that each component stands for. Right: its concentration; "
+    "far to the left, each client has few categories of its own, far to the right all of "
+    "the component’s clients look the same."
+)
+_TREE_HAS_MORE = (
+    "The share of clients that each component stands for. The tree has the concentrations."
+)
 _QUANTILES = {"10 %": 0.1, "25 %": 0.25, "half": 0.5, "75 %": 0.75, "90 %": 0.9}
 
 
@@ -59,7 +67,7 @@ def components_section(material: Material) -> Section | None:
             f"{counted(mdm.max_size, 'point')}. Components are in order of weight."
         ),
         figures=(
-            _weights(summary_rows(mdm, names)),
+            _weights(summary_rows(mdm, names), with_splits=mdm.splits is not None),
             _profiles(mdm, profile_rows(mdm, names)),
             *([_distinctive(mdm, distinctive)] if distinctive else []),
             _sizes(mdm, size_rows(mdm)),
@@ -112,7 +120,7 @@ def summary_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
     return rows
 
 
-def _weights(rows: Rows) -> Figure:
+def _weights(rows: Rows, *, with_splits: bool) -> Figure:
     height = steps(rows, "component", 34 if len(rows) <= 8 else 21)  # many stand closer together
     base = chart().encode(
         y=listed("component"),
@@ -131,25 +139,24 @@ def _weights(rows: Rows) -> Figure:
             axis=alt.Axis(format=",~g", tickCount=4),
         )
     )
+    panels = (
+        Panel(spec_of(weights, rows, height=height), "weight"),
+        Panel(spec_of(concentrations, rows, height=height), "concentration"),
+    )
     return Figure(
         name="weights",
-        title="Weight and concentration",
-        says=(
-            "Left: the share of clients that each component stands for. Right: its concentration; "
-            "far to the left, each client has few categories of its own, far to the right all of "
-            "the component’s clients look the same."
-        ),
-        panels=(
-            Panel(spec_of(weights, rows, height=height), "weight"),
-            Panel(spec_of(concentrations, rows, height=height), "concentration"),
-        ),
+        title="Weight" if with_splits else "Weight and concentration",
+        says=_TREE_HAS_MORE if with_splits else _OF_WEIGHTS,
+        panels=panels[:1] if with_splits else panels,
         table=Table.of(
             "The components",
             rows,
             [
                 Column("component"),
                 Column("weight", show=".1%"),
-                Column("concentration", "concentration α₀", ".4g"),
+                Column(
+                    "concentration", f"concentration {'of the root' * with_splits or 'α₀'}", ".4g"
+                ),
                 Column("mean_size", show=",.1f"),
                 Column("largest", "largest categories"),
             ],

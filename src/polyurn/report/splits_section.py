@@ -12,12 +12,13 @@ import numpy as np
 from polyurn.model.mdm import MDM
 from polyurn.model.split_findings import EVENNESS, SplitLaw, evenness, findings, split_laws
 from polyurn.model.trees import Tree
-from polyurn.report.charts import INK, LINE, Rows, chart, keyed, spec_of, tooltip
+from polyurn.report.charts import INK, LINE, Rows, chart, keyed, names_of, spec_of, tooltip
 from polyurn.report.material import Material
 from polyurn.report.parts import Column, Figure, Panel, Section, Table
 from polyurn.wording import counted
 
 _MOST_TREES, _MOST_LAWS, _MOST_SHOWN = 4, 12, 80
+_NOTHING = 1e-4  # of the largest probability: not drawn
 _TONES = (3, 0, 2)
 _KINDS = ("law", "beta-binomial")
 
@@ -107,50 +108,21 @@ def _name(tree: Tree, node: int, names: Sequence[str]) -> str:
 def _tree(mdm: MDM, names: Sequence[str], rows: Rows) -> Figure:
     assert mdm.splits is not None
     tree = mdm.splits.tree
-    order = json.dumps([names[j] for j in tree.members()[0]])
-    across = alt.X("x:Q", axis=None, scale=alt.Scale(padding=14))
-    axis = alt.Axis(
-        orient="right", values=[*range(tree.n_categories)], labelExpr=f"{order}[datum.value]",
-        tickCount=tree.n_categories, grid=False, domain=False, ticks=False, labelOverlap=False,
-        labelColor=INK,
-    )  # fmt: skip
-    down = alt.Y(
-        "y:Q", title=None, axis=axis, scale=alt.Scale(reverse=True, nice=False, padding=10)
-    )
-    branches = chart("branches").mark_rule(color=LINE, strokeWidth=2).encode(
-        x=across, x2="x2:Q", y=down, y2="y2:Q"
-    )  # fmt: skip
-    dots = chart().mark_point(size=90).encode(
-        x=across, y=down,
-        **keyed("evenness", EVENNESS, tones=_TONES),
-        tooltip=tooltip(
-            "split", ("concentration", ".3~g"), ("left", ".1%", "to the left"), ("points", ",d"),
-            ("variance", ".2f", "times chance's variance"),
-        ),
-    )  # fmt: skip
-    texts = chart().mark_text(dx=8, dy=-8, align="left", color=INK).encode(
-        x=across, y=down, text="label:N"
-    )  # fmt: skip
-    shown = [str(k + 1) for k in range(min(mdm.n_components, _MOST_TREES))]
-    some = mdm.n_components > _MOST_TREES
-    of = {k: [row for row in rows if row["component"] == k] for k in shown}
+    drawn, lines = _dendrogram(tree, names), branch_rows(tree)
+    of = {k: [row for row in rows if row["component"] == k] for k in names_of(rows, "component")}
+    some = f" The {_MOST_TREES} heaviest components." if len(of) > _MOST_TREES else ""
     height = max(160, 20 * tree.n_categories)
-    lines = branch_rows(tree)
     return Figure(
         name="tree",
         title="The tree",
         says=(
             "Every split has its concentration beside it: the larger it is, the less clients differ "
             "there. Shape and colour say whether they vary more or less than chance at the number of "
-            "points that arrive in the mean."
-            + (f" The {_MOST_TREES} heaviest components." if some else "")
+            f"points that arrive in the mean.{some}"
         ),
         panels=tuple(
-            Panel(
-                spec_of(branches + dots + texts, mine, height=height, branches=lines),
-                title=f"component {k}",
-            )
-            for k, mine in of.items()
+            Panel(spec_of(drawn, mine, height=height, branches=lines), title=f"component {k}")
+            for k, mine in [*of.items()][:_MOST_TREES]
         ),
         table=Table.of(
             "Every split: concentration, share to the left, and variance against chance",
@@ -168,13 +140,40 @@ def _tree(mdm: MDM, names: Sequence[str], rows: Rows) -> Figure:
     )
 
 
+def _dendrogram(tree: Tree, names: Sequence[str]) -> alt.LayerChart:
+    order = json.dumps([names[j] for j in tree.members()[0]])
+    axis = alt.Axis(
+        orient="right", values=[*range(tree.n_categories)], labelExpr=f"{order}[datum.value]",
+        tickCount=tree.n_categories, grid=False, domain=False, ticks=False, labelOverlap=False,
+        labelColor=INK,
+    )  # fmt: skip
+    places = {
+        "x": alt.X("x:Q", axis=None, scale=alt.Scale(padding=14)),
+        "y": alt.Y(
+            "y:Q", title=None, axis=axis, scale=alt.Scale(reverse=True, nice=False, padding=10)
+        ),
+    }
+    lines = chart("branches").mark_rule(color=LINE, strokeWidth=2)
+    dots = chart().mark_point(size=90).encode(
+        **places, **keyed("evenness", EVENNESS, tones=_TONES),
+        tooltip=tooltip(
+            "split", ("concentration", ".3~g"), ("left", ".1%", "to the left"), ("points", ",d"),
+            ("variance", ".2f", "times chance's variance"),
+        ),
+    )  # fmt: skip
+    texts = chart().mark_text(dx=8, dy=-8, align="left", color=INK)
+    branches = lines.encode(**places, x2="x2:Q", y2="y2:Q")
+    return branches + dots + texts.encode(**places, text="label:N")
+
+
 # ------------------------------------------------------------------------ the laws
 
 
 def law_rows(one: SplitLaw) -> Rows:
     """The law of a split and its beta-binomial; of many counts those that share the most probability."""
     likely = one.law + one.beta_binomial
-    shown = np.sort(np.argsort(-likely, kind="stable")[:_MOST_SHOWN])
+    most = np.argsort(-likely, kind="stable")[:_MOST_SHOWN]
+    shown = np.sort(most[likely[most] > _NOTHING * likely.max()])
     return [
         {"points": int(x), "kind": kind, "probability": float(values[x])}
         for kind, values in zip(_KINDS, (one.law, one.beta_binomial), strict=True)

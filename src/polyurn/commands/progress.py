@@ -169,48 +169,49 @@ def sweep_progress(console: Console) -> Iterator[Callable[["SweepProgress"], Non
 @contextlib.contextmanager
 def packing_progress(console: Console) -> Iterator[Callable[["Packed"], None]]:
     """A function that shows each shard as it is written: a bar of rows, or lines when piped."""
-    if not console.is_terminal:
-        shown = 0.0
+    with _shares(console, "reading", _text(), TimeRemainingColumn()) as show:
 
         def on_shard(done: "Packed") -> None:
-            nonlocal shown
-            share = done.n_rows / done.total_rows if done.total_rows else done.n_shards / 10
-            if share >= shown:
-                shown = share + 1 / _PIPED_LINES
-                of = f" of {done.total_rows:,}" if done.total_rows else ""
-                console.out(f"{done.n_rows:,}{of} rows, {counted(done.n_clients, 'client')}")
+            clients, total = counted(done.n_clients, "client"), done.total_rows
+            share = done.n_rows / total if total else done.n_shards / 10
+            of = f" of {total:,}" if total else ""
+            show(share, f"{done.n_rows:,}{of} rows, {clients}", completed=done.n_rows, total=total,
+                 description=f"{clients}, {counted(done.n_shards, 'shard')}")  # fmt: skip
 
         yield on_shard
-        return
-
-    with _bar(console, _text(), TimeRemainingColumn()) as bar:
-        task = bar.add_task("reading", total=None)
-
-        def on_shard_bar(done: "Packed") -> None:
-            text = f"{counted(done.n_clients, 'client')}, {counted(done.n_shards, 'shard')}"
-            bar.update(task, total=done.total_rows, completed=done.n_rows, description=text)
-
-        yield on_shard_bar
 
 
 @contextlib.contextmanager
 def drawing_progress(console: Console, n_clients: int) -> Iterator[Callable[[int], None]]:
     """A function that shows how many clients have been drawn: a bar, or lines when piped."""
-    if not console.is_terminal:
-        shown = 0.0
+    with _shares(console, "drawing", MofNCompleteColumn(), TimeRemainingColumn()) as show:
 
         def on_file(n_drawn: int) -> None:
-            nonlocal shown
-            if n_drawn >= shown:
-                shown = n_drawn + n_clients / _PIPED_LINES
-                console.out(f"{n_drawn:,} of {counted(n_clients, 'client')}")
+            line = f"{n_drawn:,} of {counted(n_clients, 'client')}"
+            show(n_drawn / n_clients, line, completed=n_drawn, total=n_clients)
 
         yield on_file
-        return
 
-    with _bar(console, MofNCompleteColumn(), TimeRemainingColumn()) as bar:
-        task = bar.add_task("drawing", total=n_clients)
-        yield lambda n_drawn: bar.update(task, completed=n_drawn)
+
+@contextlib.contextmanager
+def _shares(
+    console: Console, begin: str, *columns: ProgressColumn
+) -> Iterator[Callable[..., None]]:
+    """A function of the share that is done, a line for a pipe, and what a bar shows on a terminal."""
+    if console.is_terminal:
+        with _bar(console, *columns) as bar:
+            task = bar.add_task(begin, total=None)
+            yield lambda _share, _line, **shown: bar.update(task, **shown)
+        return
+    next_ = 0.0
+
+    def show(share: float, line: str, **_: object) -> None:
+        nonlocal next_
+        if share >= next_:
+            next_ = share + 1 / _PIPED_LINES
+            console.out(line)
+
+    yield show
 
 
 def _by_stage(console: Console) -> Callable[[object, str], None]:

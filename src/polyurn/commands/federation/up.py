@@ -4,9 +4,7 @@
 """
 
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from polyurn.commands.console import print_json, say, show
 from polyurn.commands.declare import option
@@ -14,10 +12,6 @@ from polyurn.commands.options import AS_JSON, FEDERATION
 from polyurn.wording import counted
 
 _ENDS_WITHIN = 10.0  # seconds
-
-FolderArgument = Annotated[
-    Path, typer.Argument(metavar="DIR", help="Folder that `polyurn federation init` made.")
-]
 
 
 def up_command(

@@ -147,7 +147,7 @@ def trials(case: Case, n_seeds: int) -> Iterator[dict[str, object]]:
             }  # fmt: skip
 
 
-def value(done: pu.Fit | pu.Selection, nodes: list[Table], last: tuple[int, ...]) -> float:
+def value(done: pu.Fit, nodes: list[Table], last: tuple[int, ...]) -> float:
     """The mean log-likelihood of those who are there in the end."""
     return float(done.mdm.logpmf(np.vstack([nodes[n] for n in last])).mean())
 
@@ -163,8 +163,12 @@ def selections(n_seeds: int) -> Iterator[dict[str, object]]:
                     whos.setdefault(what, {})[r] = who
             for what, by_round in whos.items():
                 for r, who in by_round.items():
-                    done = pu.select(
-                        Changing(nodes, who), range(1, 6), n_categories=5, max_size=100, rng=seed
+                    done = pu.fit(
+                        Changing(nodes, who),
+                        n_components=range(1, 6),
+                        n_categories=5,
+                        max_size=100,
+                        rng=seed,
                     )
                     if done.n_rounds < r:
                         continue

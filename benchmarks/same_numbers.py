@@ -130,7 +130,7 @@ def trained() -> Iterator[object]:
     yield from (run.state[name].numpy() for name in sorted(run.state))
 
 
-def selected(selection: pu.Selection) -> Iterator[object]:
+def selected(selection: pu.Fit) -> Iterator[object]:
     """The chosen mixture, and the scores that it was chosen by."""
     yield from mixture(selection.mdm)
     yield [candidate.log_likelihood for candidate in selection.candidates]
@@ -152,10 +152,10 @@ CASES: dict[str, Callable[[], Iterator[object]]] = {
     "fit of the paper": lambda: mixture(
         pu.fit_paper(clients(), n_components=3, n_rounds=15, cohort_size=500, **BOUNDS).mdm
     ),
-    "select": lambda: selected(pu.select(clients(), range(1, 5), rng=2, **BOUNDS)),
-    "select, auto": lambda: selected(pu.select(clients(), "auto", rng=2, **BOUNDS)),
+    "select": lambda: selected(pu.fit(clients(), n_components=range(1, 5), rng=2, **BOUNDS)),
+    "select, auto": lambda: selected(pu.fit(clients(), n_components="auto", rng=2, **BOUNDS)),
     "select, cohorts": lambda: selected(
-        pu.select(clients(), range(1, 4), cohort_size=800, max_rounds=20, rng=2, **BOUNDS)
+        pu.fit(clients(), n_components=range(1, 4), cohort_size=800, max_rounds=20, rng=2, **BOUNDS)
     ),
     "private fit": lambda: mixture(
         pu.fit_private(clients(), n_components=3, rng=2, noise=seeded_noise(3), **PRIVATE).mdm

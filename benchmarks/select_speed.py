@@ -1,4 +1,4 @@
-"""`select` over six K against fitting those K one after the other, and the rounds both need.
+"""A fit of six K against fitting those K one after the other, and the rounds both need.
 
 python benchmarks/select_speed.py            # a table, and one JSON object as the last line
 """
@@ -26,7 +26,7 @@ def main() -> None:
     pu.fit(pu.LocalAggregator(counts), n_components=2, max_rounds=8, rng=0, **bounds)  # compile
 
     start = time.perf_counter()
-    choice = pu.select(pu.LocalAggregator(counts, rng=2), NUMBERS, rng=3, **bounds)
+    choice = pu.fit(pu.LocalAggregator(counts, rng=2), n_components=NUMBERS, rng=3, **bounds)
     together = time.perf_counter() - start
     slowest = max(c.n_rounds for c in choice.candidates)
 

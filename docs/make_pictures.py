@@ -34,9 +34,9 @@ N_CATEGORIES = 8  # the most frequent destinations; of clients with five flights
 def main() -> None:
     counts, names = flights()
     split = pu.split_clients(counts, held_out=0.2, rng=0)
-    choice = pu.select(
+    choice = pu.fit(
         pu.LocalAggregator(split.fitted, rng=1),
-        [1, 2, 4, 6, 8, 12, 16, 24],
+        n_components=[1, 2, 4, 6, 8, 12, 16, 24],
         n_categories=N_CATEGORIES,
         max_size=int(client_sizes(counts).max()),
         rng=2,

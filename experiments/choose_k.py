@@ -37,9 +37,9 @@ def run(n_clients: int, seed: int) -> dict[str, Any]:
     """One selection. Clients fall into the two parts at random, so M is met up to chance."""
     hidden = truth("appendix-a")
     everyone = n_clients + SETTINGS.n_validation
-    choice = pu.select(
+    choice = pu.fit(
         pu.LocalAggregator(hidden.sample(everyone, rng=[seed, 1]), rng=[seed, 2]),
-        SETTINGS.n_components,
+        n_components=SETTINGS.n_components,
         n_categories=hidden.n_categories,
         max_size=hidden.max_size,
         held_out=SETTINGS.n_validation / everyone,

@@ -47,8 +47,8 @@ def run(table: str, seed: int) -> dict[str, Any]:
     split = pu.split_clients(counts, held_out=0.3, rng=[seed, 1])
     clients = pu.LocalAggregator(split.fitted, rng=[seed, 2])
     max_size = int(client_sizes(counts).max())
-    bounds = {"n_categories": n_categories, "max_size": max_size, "refit": False}
-    choice = pu.select(clients, COMPONENTS, **bounds, rng=[seed, 3])
+    bounds = {"n_categories": n_categories, "max_size": max_size, "held_out": 0.2}
+    choice = pu.fit(clients, n_components=COMPONENTS, **bounds, rng=[seed, 3])
     chosen = {tie: _within(choice.candidates, tie) for tie in TIES}
     arms = {}
     for one in {c.n_components: c for c in chosen.values()}.values():

@@ -59,9 +59,9 @@ def run(federation: str, seed: int) -> dict[str, Any]:
     counts = read_counts(federation)
     split = pu.split_clients(counts, held_out=HELD_OUT, rng=[seed, 1])
     began = time.perf_counter()
-    choice = pu.select(
+    choice = pu.fit(
         pu.LocalAggregator(split.fitted, rng=[seed, 2]),
-        data.components or "auto",
+        n_components=data.components or "auto",
         n_categories=data.n_categories,
         max_size=int(client_sizes(counts).max()),
         rng=[seed, 3],

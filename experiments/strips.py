@@ -52,9 +52,9 @@ def run(federation: str, seed: int, n_shown: int) -> dict[str, Any]:
     """One split of the clients: fit one part, compare the other with each population, draw some."""
     counts = read_counts(federation)
     split = pu.split_clients(counts, held_out=HELD_OUT, rng=[seed, 1])
-    choice = pu.select(
+    choice = pu.fit(
         pu.LocalAggregator(split.fitted, rng=[seed, 2]),
-        FEDERATIONS[federation].components or "auto",
+        n_components=FEDERATIONS[federation].components or "auto",
         n_categories=FEDERATIONS[federation].n_categories,
         max_size=int(client_sizes(counts).max()),
         rng=[seed, 3],

@@ -103,9 +103,9 @@ def learned(folder: Path, feature: str, components: tuple[int, ...]) -> Make:
     def make(counts: Counts) -> pu.MDM:
         path = folder / f"{feature}_{fingerprint(counts)}.json"
         if not path.exists():
-            choice = pu.select(
+            choice = pu.fit(
                 pu.LocalAggregator(counts, rng=1),
-                components,
+                n_components=components,
                 n_categories=counts.shape[1],
                 max_size=int(counts.sum(axis=1).max()),
                 rng=2,

@@ -47,9 +47,9 @@ def run(federation: str) -> dict[str, Any]:
     seed, n = SETTINGS.seed, SETTINGS.n_clients
     counts = read_counts(federation)
     split = pu.split_clients(counts, held_out=n / counts.shape[0], rng=[seed, 1])
-    choice = pu.select(
+    choice = pu.fit(
         pu.LocalAggregator(split.fitted, rng=[seed, 2]),
-        SETTINGS.n_components,
+        n_components=SETTINGS.n_components,
         n_categories=FEDERATIONS[federation].n_categories,
         max_size=int(client_sizes(counts).max()),
         rng=[seed, 3],

@@ -142,8 +142,10 @@ def fitted() -> pu.Fit:
 
 
 @cache
-def selection() -> pu.Selection:
-    return pu.select(clients(), [1], n_categories=3, max_size=9, max_rounds=4, held_out=0.5, rng=0)
+def selection() -> pu.Fit:
+    return pu.fit(
+        clients(), n_components=[1], n_categories=3, max_size=9, max_rounds=4, held_out=0.5, rng=0
+    )
 
 
 @cache
@@ -181,7 +183,7 @@ def _fields(value: Any) -> Call:
 
 def _fit() -> Call:
     return pu.fit, {
-        "aggregator": clients(), "n_components": 1, "n_categories": 3, "max_size": 9,
+        "clients": clients(), "n_components": 1, "n_categories": 3, "max_size": 9,
         "max_rounds": 3, "cohort_size": 30, "tol": 1e-3, "patience": 1, "max_upload": 50_000,
         "sizes": "binned", "size_prior": 1.0, "category_prior": 1e-3, "policy": DEFAULT, "rng": 0,
         "on_round": lambda done: None,
@@ -226,11 +228,6 @@ def _select_private() -> Call:
     _, asked = _fit_private()
     del asked["n_components"]
     return pu.select_private, asked | {"candidates": [1, 2], "plan": CHOOSING}
-
-
-def _select() -> Call:
-    _, asked = _fit()
-    return pu.select, asked | {"n_components": [1], "max_rounds": 4, "held_out": 0.5}
 
 
 def _compare() -> Call:
@@ -547,7 +544,6 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "Round": lambda: _fields(fitted().rounds[-1]),
     "Run": lambda: _fields(run()),
     "FinishedRun": lambda: _fields(record()),
-    "Selection": lambda: _fields(selection()),
     "PrivateSelection": lambda: (
         pu.PrivateSelection,
         {"n_components": 1, "fit": fitted(), "candidates": (PrivateCandidate(1, 0.0, 0.0),)},
@@ -664,7 +660,6 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
             "provenance": {"seed": 1},
         },
     ),
-    "select": _select,
     "select_private": _select_private,
     "split_clients": lambda: (pu.split_clients, {"counts": COUNTS, "held_out": 0.2, "rng": 0}),
     "sweep": _sweep,

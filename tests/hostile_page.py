@@ -71,7 +71,7 @@ def page_of(text_of):
         material.selection().mdm,
         tuple(names),
         made(
-            data=table, selection=material.selection(), more={text(): text()},
+            data=table, fit=material.selection(), more={text(): text()},
             traffic=replace(traffic, nodes=nodes, rounds=rounds), left_out=(text(),),
         ),
     )  # fmt: skip

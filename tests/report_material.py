@@ -24,7 +24,7 @@ NAMES = ("<b>zero</b>", "one & only", '"two"', "three", "4", "5", "6", "7", "8",
 @cache
 def selection():
     clients = pu.LocalAggregator(truth("medium/2").sample(400, rng=0), rng=1)
-    return pu.select(clients, (1, 2), n_categories=10, max_size=20, max_rounds=12, rng=2)
+    return pu.fit(clients, n_components=(1, 2), n_categories=10, max_size=20, max_rounds=12, rng=2)
 
 
 @cache
@@ -38,9 +38,9 @@ def saved():
     made = Provenance(
         polyurn="0.1.0",
         seed=5,
-        command="polyurn select 'my clients.csv'",
+        command="polyurn fit 'my clients.csv'",
         data=DataProvenance(file="my clients.csv", n_clients=400, n_categories=10, n_points=8000),
-        selection=selection(),
+        fit=selection(),
     )
     return Saved(selection().mdm, NAMES, made)
 

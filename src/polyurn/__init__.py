@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from polyurn.comparison.summaries import concentration as concentration
     from polyurn.comparison.summaries import heterogeneity as heterogeneity
     from polyurn.counts import drop_empty as drop_empty
+    from polyurn.integrations.fit_tables import fit as fit
+    from polyurn.integrations.fit_tables import select as select
     from polyurn.integrations.frames import TableFeatures as TableFeatures
     from polyurn.integrations.frames import table_features as table_features
     from polyurn.model.mdm import MDM as MDM
@@ -69,9 +71,6 @@ if TYPE_CHECKING:
     from polyurn.server.feature_choice import recommend_feature as recommend_feature
     from polyurn.server.fit_results import Fit as Fit
     from polyurn.server.fit_results import Round as Round
-    from polyurn.server.fit_results import Selection as Selection
-    from polyurn.server.fitting import fit as fit
-    from polyurn.server.fitting import select as select
     from polyurn.server.paper import fit_paper as fit_paper
     from polyurn.server.private.private_fit import PrivateSelection as PrivateSelection
     from polyurn.server.private.private_fit import fit_private as fit_private
@@ -158,7 +157,7 @@ _HOME = {
     "PrivacyLedger": "privacy.ledger",
     "PrivateAggregator": "privacy.private_aggregator",
     "report_on": "report.page",
-    "fit": "server.fitting",
+    "fit": "integrations.fit_tables",
     "FeatureDifference": "server.feature_choice",
     "feature_differences": "server.feature_choice",
     "recommend_feature": "server.feature_choice",
@@ -168,8 +167,6 @@ _HOME = {
     "select_private": "server.private.private_fit",
     "Fit": "server.fit_results",
     "Round": "server.fit_results",
-    "Selection": "server.fit_results",
-    "select": "server.fitting",
     "fit_style": "server.style_fit",
     "SizeBins": "model.sizes",
     "Sizes": "model.sizes",
@@ -199,14 +196,16 @@ _HOME = {
 }
 
 __all__ = sorted(_HOME)  # noqa: PLE0605
+_DEPRECATED = {"select": "integrations.fit_tables"}
 
 
 def __getattr__(name: str) -> object:
     if name == "zoo":  # a room, whose module import_module binds to this name
         return import_module("polyurn.zoo")
-    if name not in _HOME:
+    home = {**_HOME, **_DEPRECATED}
+    if name not in home:
         raise AttributeError(f"module 'polyurn' has no attribute {name!r}")
-    value = getattr(import_module(f"polyurn.{_HOME[name]}"), name)
+    value = getattr(import_module(f"polyurn.{home[name]}"), name)
     globals()[name] = value
     return value
 

@@ -21,8 +21,9 @@ from polyurn.model.paper_truths import truth
 from polyurn.model.populations import IID, Population
 from polyurn.partitioning.assign import held_categories, partition
 from polyurn.partitioning.result import Partition
-from polyurn.server.fit_results import Selection, SelectionRound
-from polyurn.server.fitting import select
+from polyurn.server.fit_results import Fit, Round
+from polyurn.server.fit_settings import Settings
+from polyurn.server.fitting import fit_sums
 from polyurn.training.examples import Examples
 from polyurn.training.fedavg import FedAvg
 
@@ -103,16 +104,16 @@ def learn(
     *,
     max_rounds: int = 100,
     rng: int | np.random.Generator | None = None,
-    on_round: Callable[[SelectionRound], None] | None = None,
-) -> Selection:
+    on_round: Callable[[Round], None] | None = None,
+) -> Fit:
     """Fit the live clients from sums, with the number of components chosen by some of them."""
     play, search = np.random.default_rng(rng).spawn(2)
-    return select(
+    return fit_sums(
         LocalAggregator(there.live_counts, rng=play),
         _CANDIDATES,
         n_categories=len(there.categories),
         max_size=there.max_size,
-        max_rounds=max_rounds,
+        settings=Settings(max_rounds=max_rounds),
         rng=search,
         on_round=on_round,
     )

@@ -81,6 +81,24 @@ def span(numbers: Sequence[int]) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
+def ranges(numbers: Sequence[int], most: int = 8) -> str:
+    """Whole numbers in increasing order, those of a run of three or more as its ends.
+
+    Examples
+    --------
+    >>> ranges([1, 2, 3, 4, 8, 9]), ranges(range(138, 401)), ranges(range(0, 40, 2), 3)
+    ('1 to 4, 8, 9', '138 to 400', '0, 2, 4 and 17 more')
+    """
+    runs: list[list[int]] = []
+    for n in numbers:
+        if runs and n == runs[-1][-1] + 1:
+            runs[-1].append(n)
+        else:
+            runs.append([n])
+    parts = [f"{r[0]} to {r[-1]}" if len(r) > 2 else ", ".join(map(str, r)) for r in runs]
+    return listed(parts, most)
+
+
 def differing(expected: Sequence[str], got: Sequence[str]) -> str:
     """How two lists of names differ, in so few of them that both can be shown.
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from polyurn import MDM, Journal, LocalAggregator, ReplayAggregator, Sizes, fit, select
+from polyurn import MDM, Journal, LocalAggregator, ReplayAggregator, Sizes, fit
 from polyurn.errors import FileError
 from polyurn.model.paper_truths import truth
 from polyurn.wire import Update
@@ -33,7 +33,7 @@ def fitted(aggregator, **more):
 
 
 def selected(aggregator, **more):
-    return select(aggregator, [1, 2, 3], **BOUNDS, **more).mdm
+    return fit(aggregator, n_components=[1, 2, 3], **BOUNDS, **more).mdm
 
 
 @pytest.mark.parametrize("run", [fitted, selected])

@@ -208,7 +208,7 @@ def record(run, table, *others):
 
 
 def test_clients_that_were_fitted_are_not_compared_where_others_were_held_out(fitted):
-    choice = load_saved("selected.json").provenance.selection
+    choice = load_saved("selected.json").provenance.fit
     ran, found = record(fitted, "table.csv", "mdm=selected.json")
     assert f"the {choice.n_held_out} of 150 clients that were held out are taken" in ran.err
     assert (found["n_clients"], found["n_fitted"]) == (choice.n_held_out, 0)
@@ -253,7 +253,7 @@ def test_clients_that_one_of_two_models_was_fitted_to_are_not_held_out(fitted):
 def test_too_few_held_out_clients_are_not_compared_alone(run):
     write_histograms(HELD_OUT[:30], "table.csv")
     run("fit", "table.csv", "--components", 1, "--held-out", 0.2, "-o", "mdm.json")
-    n_held_out = load_saved("mdm.json").provenance.selection.n_held_out
+    n_held_out = load_saved("mdm.json").provenance.fit.n_held_out
     assert n_held_out < 10
     ran, found = record(run, "table.csv", "mdm=mdm.json")
     assert f"table.csv: {30 - n_held_out} of 30 clients were fitted" in ran.err
@@ -271,7 +271,7 @@ def test_packed_clients_that_were_fitted_are_not_compared(fitted):
     pytest.importorskip("duckdb")
     fitted("pack", "table.csv", "-o", "packed", "--shard-clients", 40)
     fitted("fit", "packed", *SCORED, "-o", "packed.json")
-    choice = load_saved("packed.json").provenance.selection
+    choice = load_saved("packed.json").provenance.fit
     _, found = record(fitted, "packed", "mdm=packed.json")
     assert (found["n_clients"], found["n_fitted"]) == (choice.n_held_out, 0)
     stated = found["rows"][0]["log_likelihood"]["value"]
@@ -281,7 +281,7 @@ def test_packed_clients_that_were_fitted_are_not_compared(fitted):
 def test_styles_of_clients_that_were_fitted_are_not_compared(styled):
     learned = ("--category", "label", "--components", 1, "--held-out", 0.4, "-o", "mdm.json")
     assert styled("fit", "held.parquet", *learned).code == 0
-    n_held_out = load_saved("mdm.json").provenance.selection.n_held_out
+    n_held_out = load_saved("mdm.json").provenance.fit.n_held_out
     ran = styled("compare", "held.parquet", "mdm=mdm.json", *QUICK, *STYLED, "--json").json()
     assert ran["n_clients"] == n_held_out
     assert ran["styles"]["true"]["directions"]["n_clients"] == n_held_out

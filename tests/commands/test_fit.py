@@ -298,7 +298,7 @@ def test_three_clients_are_told_at_once_what_they_cannot_give(run):
     with open("clients.csv", "w") as file:
         file.write(head + "".join(row for row in rows if row.split(",")[0] in three))
     ran = run("fit", "clients.csv", "--components", 2, "-o", "mdm.json")
-    first, then = "3 clients are few for K = 2 (fewer than 10 for each component)", "rounds; "
+    first, then = "3 clients are few for K = 2 (fewer than 10 for each component)", "rounds, "
     assert ran.code == 0
     assert -1 < ran.err.find(first) < ran.err.find("round 1, looking") < ran.err.find(then)
     assert "allow more rounds" not in ran.err
@@ -320,11 +320,11 @@ def test_one_number_of_components_is_scored_by_held_out_clients_if_that_is_asked
     ran = run(*asked, "--held-out", 0.5, "-o", "scored.json")
     assert ran.code == 0, ran.err
     assert "held-out clients" in ran.err
-    choice = load_saved("scored.json").provenance.selection
+    choice = load_saved("scored.json").provenance.fit
     assert [one.n_components for one in choice.candidates] == [2]
     assert choice.n_held_out + choice.n_clients == 6
     assert run(*asked, "-o", "fitted.json").code == 0
-    assert load_saved("fitted.json").provenance.selection is None
+    assert load_saved("fitted.json").provenance.fit.candidates == ()
 
 
 @pytest.mark.parametrize(
@@ -357,7 +357,7 @@ def test_a_cohort_that_is_none_is_said(run, cohort):
 def test_a_file_keeps_the_rounds_and_the_table_of_its_selection(run):
     asked = ("--components", "1,2", "--rounds", 4, "--held-out", 0.5)
     run("fit", "clients.csv", *asked, "-o", "s.json")
-    kept = load_saved("s.json").provenance.selection
+    kept = load_saved("s.json").provenance.fit
     assert [c.n_components for c in kept.candidates] == [1, 2]
     assert all(path.last_round <= kept.n_rounds for path in kept.paths)
 
@@ -442,9 +442,9 @@ def test_where_there_is_no_terminal_each_stage_has_one_line(two_kinds):
 
 def test_where_the_largest_number_wins_what_to_offer_is_said_and_kept(two_kinds):
     ran = two_kinds("fit", "two.csv", "--components", "1,2", "-o", "two.json")
-    says = "K = 2 is the largest that was offered, and more may be better: offer --components 2:4"
+    says = "K = 2 is the largest that was offered, and more may be better: offer --components 2,3,4"
     assert says in ran.err
-    assert says in load_saved("two.json").provenance.selection.caution
+    assert says in load_saved("two.json").provenance.fit.caution
     assert two_kinds("report", "two.json", "-o", "two.html").code == 0
     assert says in Path("two.html").read_text()
     assert "is the largest" not in two_kinds("fit", "two.csv", "--components", "1,2,3").err

@@ -220,7 +220,7 @@ def test_a_page_does_not_show_fitted_clients_where_others_were_held_out(run, tmp
     write_histograms(truth("medium/3").sample(80, rng=0), "table.csv")
     scored = ("--components", "1:2", "--held-out", 0.2, "--rounds", 6)
     run("fit", "table.csv", *scored, "-o", "mdm.json")
-    n_held_out = load_saved("mdm.json").provenance.selection.n_held_out
+    n_held_out = load_saved("mdm.json").provenance.fit.n_held_out
     says = f"table.csv: the {n_held_out} of 80 clients that were held out are taken"
     ran = run("report", "mdm.json", "true=table.csv")
     assert says in ran.err

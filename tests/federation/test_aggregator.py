@@ -24,7 +24,7 @@ from federations import (
     silent,
     text,
 )
-from polyurn import LocalAggregator, ReplayAggregator, SizeBins, fit, fit_style, select
+from polyurn import LocalAggregator, ReplayAggregator, SizeBins, fit, fit_style
 from polyurn.errors import LostRoundError, NodesError, ParameterError
 from polyurn.federation.aggregator import Attempt, FederatedAggregator, Tally, Terms
 from polyurn.federation.exchange import InProcessExchange
@@ -91,8 +91,8 @@ def test_a_fit_over_eight_nodes_is_the_local_fit_to_a_billionth_of_a_nat(
 def test_a_selection_over_eight_nodes_is_the_local_selection(tmp_path, secure):
     federation = Federation(tmp_path, 8)
     settings = {**BOUNDS, "max_rounds": 12}
-    local = select(federation.local(), [1, 2], **settings)
-    got = select(federation.aggregator(secure=secure), [1, 2], **settings)
+    local = fit(federation.local(), n_components=[1, 2], **settings)
+    got = fit(federation.aggregator(secure=secure), n_components=[1, 2], **settings)
     assert got.n_components == local.n_components
     off = total_log_likelihood(federation, got.mdm) - total_log_likelihood(federation, local.mdm)
     assert abs(off) <= 1e-9

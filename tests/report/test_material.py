@@ -56,9 +56,9 @@ def test_with_true_clients_those_of_the_model_and_iid_ones_are_drawn():
 
 
 def test_a_fit_and_a_selection_bring_their_rounds_along():
-    assert gathered(fitted()).provenance.rounds.n_rounds == fitted().n_rounds
-    assert gathered(selection()).provenance.rounds.n_rounds == selection().n_rounds
-    assert gathered(selection().mdm).provenance.rounds is None
+    assert gathered(fitted()).provenance.fit.n_rounds == fitted().n_rounds
+    assert gathered(selection()).provenance.fit.n_rounds == selection().n_rounds
+    assert gathered(selection().mdm).provenance.fit is None
 
 
 def test_a_comparison_file_is_read_with_how_it_came_about(tmp_path):

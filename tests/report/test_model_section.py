@@ -22,7 +22,7 @@ from polyurn.report.model_section import (
     size_rows,
     summary_rows,
 )
-from polyurn.server.fit_results import Selection, StartPath
+from polyurn.server.fit_results import Fit, StartPath
 from polyurn.storage.models import Saved
 from polyurn.storage.provenance import Provenance
 from polyurn.typed.json_form import from_json, to_json
@@ -170,7 +170,7 @@ def test_what_there_is_no_record_of_is_left_out():
     quiet = tuple(replace(one, starts={}) for one in fitted().rounds)
     assert choice_section(kept(fit=replace(fitted(), rounds=quiet))) is None
     quiet = tuple(replace(one, starts={}) for one in selection().rounds)
-    without = choice_section(kept(selection=replace(selection(), rounds=quiet, paths=())))
+    without = choice_section(kept(fit=replace(selection(), rounds=quiet)))
     assert [figure.name for figure in without.figures] == ["candidates"]
     assert components_section(gathered(runs=runs())) is None
 
@@ -179,9 +179,9 @@ def test_a_candidate_under_which_a_held_out_client_is_impossible_is_in_the_table
     record = selection()
     never = replace(record.candidates[0], log_likelihood=-math.inf, behind=math.inf)
     choice = replace(record, candidates=(never, *record.candidates[1:]))
-    read = from_json(Selection, json.loads(json.dumps(to_json(choice))), parsed={"mdm": choice.mdm})
+    read = from_json(Fit, json.loads(json.dumps(to_json(choice))), parsed={"mdm": choice.mdm})
     assert to_json(read) == to_json(choice)
-    figure = choice_section(kept(selection=choice)).figures[0]
+    figure = choice_section(kept(fit=choice)).figures[0]
     drawn = figure.panels[0].spec["datasets"]["rows"]
     assert [row["n_components"] for row in drawn] == [2]
     assert figure.table.rows[0][1] == "-inf"

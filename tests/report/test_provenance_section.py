@@ -30,10 +30,10 @@ def facts(*things, **more):
 def test_everything_that_a_page_is_made_from_is_named():
     found = facts(saved(), **everything())
     said = " ".join(text for _, text in found)
-    sent = [one.n_numbers for one in saved().provenance.selection.rounds]
+    sent = [one.n_numbers for one in saved().provenance.fit.rounds]
     for words in (
-        "polyurn select 'my clients.csv'",
-        f"at most {max(sent):,} in a round, {sum(sent):,} in all",
+        "polyurn fit 'my clients.csv'",
+        f"at most {max(sent):,} in a round; in all rounds together",
         "my clients.csv: 400 clients, 8,000 points, 10 categories",
         "never a client’s records",
         "48 runs",
@@ -41,7 +41,7 @@ def test_everything_that_a_page_is_made_from_is_named():
     ):
         assert words in said
     assert ("Model: seed", "5") in found
-    assert ("Held out", f"{saved().provenance.selection.n_held_out:,} clients only scored") in found
+    assert ("Held out", f"{saved().provenance.fit.n_held_out:,} clients only scored") in found
 
 
 def test_a_comparison_file_says_how_it_came_about():

@@ -56,7 +56,7 @@ def test_sizes_without_spikes_have_a_profile_that_is_nearly_even():
 @pytest.mark.parametrize("size", [20, 50, 60])
 def test_clients_of_one_size_are_simulated_with_that_size(size):
     clients = pu.LocalAggregator(truth("high/1", size=size).sample(400, rng=0), rng=1)
-    choice = pu.select(clients, [1, 2], n_categories=10, max_size=size, rng=2)
+    choice = pu.fit(clients, n_components=[1, 2], n_categories=10, max_size=size, rng=2)
     drawn = choice.mdm.sample(2_000, rng=3).sum(axis=1)
     assert (drawn == size).mean() > 0.99
 

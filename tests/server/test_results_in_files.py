@@ -1,11 +1,12 @@
 """Fits and selections as JSON documents: what a model's file keeps of them."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from polyurn.errors import FileError
-from polyurn.server.fit_results import Fit, Round, Selection, SelectionRound
+from polyurn.server.fit_results import Fit, Round
 from polyurn.typed.json_form import from_json, to_json
 from report_material import fitted, selection
 
@@ -14,7 +15,7 @@ def as_read(result):
     return json.loads(json.dumps(to_json(result), allow_nan=False))
 
 
-@pytest.mark.parametrize("result", [fitted(), selection()], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("result", [fitted(), selection()], ids=["one", "several"])
 def test_a_result_comes_back_from_json_as_it_was(result):
     back = from_json(type(result), as_read(result), parsed={"mdm": result.mdm})
     assert to_json(back) == to_json(result)
@@ -31,21 +32,11 @@ def test_the_paths_of_a_fit_are_what_its_rounds_were():
 
 def test_the_names_in_a_file_are_these():
     fit, choice = as_read(fitted()), as_read(selection())
-    assert [*fit] == ["rounds", "converged", "stopped", "n_dropped", "n_clients", "fewest_clients"]
-    assert [*fit["rounds"][0]] == ["number", "log_likelihood", "n_numbers", "starts"]
-    assert [*choice] == [
-        "n_components",
-        "candidates",
-        "n_rounds",
-        "n_held_out",
-        "rounds",
-        "skipped",
-        "paths",
-        "n_clients",
-        "fewest_clients",
-        "joined",
-    ]
-    assert [*choice["rounds"][0]] == ["number", "n_numbers"]
+    assert [*fit] == [*choice] == [
+        "rounds", "converged", "stopped", "n_dropped", "n_clients", "fewest_clients", "n_components",
+        "candidates", "n_held_out", "skipped", "taken", "joined",
+    ]  # fmt: skip
+    assert [*fit["rounds"][0]] == ["number", "log_likelihood", "n_numbers", "starts", "sent"]
     assert [*choice["candidates"][0]] == [
         "n_components", "log_likelihood", "standard_error", "behind", "behind_error", "n_rounds",
         "converged", "overtaken", "n_parameters", "n_dropped", "multinomial",
@@ -55,36 +46,35 @@ def test_the_names_in_a_file_are_these():
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ({"n_rounds": "many"}, "selection.n_rounds: expected an integer of at least 0, got 'many'"),
-        ({"n_components": 7}, "selection: expected n_components among the candidates, got 7"),
-        ({"candidates": []}, "selection: expected n_components among the candidates, got 2"),
+        ({"n_held_out": "many"}, "fit.n_held_out: expected an integer of at least 0, got 'many'"),
+        ({"n_components": 7}, "fit: expected n_components among the candidates, got 7"),
     ],
     ids=str,
 )
 def test_a_damaged_document_is_one_line(change, line):
     parsed = {"mdm": selection().mdm}
     with pytest.raises(FileError) as error:
-        from_json(Selection, {**as_read(selection()), **change}, where="selection", parsed=parsed)
+        from_json(Fit, {**as_read(selection()), **change}, where="fit", parsed=parsed)
     assert str(error.value) == line
 
 
 def test_a_selection_publishes_the_starts_of_the_chosen_number_of_components_only():
     choice = selection()
-    others = {k for r in choice.rounds for k in r.starts} - {choice.n_components}
-    assert others, "other numbers of components have starts, too"
-    kept = {path["start"] for path in as_read(choice)["paths"]}
-    assert kept == {path.start for path in choice.paths}
-    assert "starts" not in json.dumps(as_read(choice))
+    last = next(r for r in reversed(choice.rounds) if r.starts)
+    assert len(last.values) == 2, "other numbers of components have starts, too"
+    leader = last.values[choice.n_components]
+    assert max(last.starts.values()) == last.log_likelihood == pytest.approx(leader, abs=1e-6)
+    assert {r.log_likelihood for r in choice.rounds}.isdisjoint(
+        v for r in choice.rounds for k, v in r.values.items() if k != choice.n_components
+    )
+    assert "values" not in json.dumps(as_read(choice))
 
 
 def test_a_file_says_how_many_clients_there_were_and_the_fewest_of_a_round_and_no_more():
     """The number of every round would say in which of them somebody left."""
     rounds = tuple(Round(i, None, -3.0, n, 9) for i, n in enumerate((5000, 38, 4567, 41), start=1))
     fit = Fit(fitted().mdm, rounds, converged=True, stopped="")
-    choice = Selection(
-        2, fit.mdm, selection().candidates, 4, 30,
-        tuple(SelectionRound(r.number, r.n_clients, r.n_numbers) for r in rounds),
-    )  # fmt: skip
+    choice = replace(fit, n_components=2, candidates=selection().candidates, n_held_out=30)
     for result, last in ((fit, 41), (choice, 5000)):
         document = as_read(result)
         assert (document["n_clients"], document["fewest_clients"]) == (last, 38)

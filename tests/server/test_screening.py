@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from polyurn import Journal, LocalAggregator, ReplayAggregator, fit, select
+from polyurn import Journal, LocalAggregator, ReplayAggregator, fit
 from polyurn.model.paper_truths import truth
 from polyurn.server.fit_settings import DEFAULT, Policy, Settings
 from polyurn.server.fitting import begin_search
@@ -163,7 +163,7 @@ def test_a_selection_is_screened_among_those_that_are_fitted():
             parts.extend(nested(query))
             return super().aggregate(query, cohort_size)
 
-    choice = select(Noted(counts, rng=0), [1, 2, 3], rng=1, **BOUNDS)
+    choice = fit(Noted(counts, rng=0), n_components=[1, 2, 3], rng=1, **BOUNDS)
     assert choice.n_components == 2
     assert 1_900 < choice.n_held_out < 2_300
     buckets, part = {p for p in parts if p[0] == 0.0}, min(p[1] for p in parts)

@@ -27,7 +27,6 @@ KNOWN = {
     "data",
     "interrupted_after_round",
     "fit",
-    "selection",
     "traffic",
     "more",
     "left_out",
@@ -39,8 +38,7 @@ MADE = st.builds(
     command=st.none() | st.text(),
     data=st.none() | st.text() | DATA,
     interrupted_after_round=st.none() | COUNTS,
-    fit=st.sampled_from([None, fitted()]),
-    selection=st.sampled_from([None, selection()]),
+    fit=st.sampled_from([None, fitted(), selection()]),
     traffic=st.sampled_from([None, traffic_case()]),
     more=st.dictionaries(st.text().filter(lambda name: name not in KNOWN), COUNTS),
 )
@@ -93,7 +91,6 @@ def test_a_seed_of_any_kind_is_a_text(seed):
     [
         ({"fit": "by hand"}, "provenance.fit: expected an object, got 'by hand'"),
         ({"fit": {}}, "provenance.fit.rounds: expected a list, got nothing"),
-        ({"selection": []}, "provenance.selection: expected an object, got []"),
         (
             {"data": {"file": "a.csv", "n_clients": "six", "n_categories": 2, "n_points": 9}},
             "provenance.data.n_clients: expected an integer of at least 0, got 'six'",
@@ -123,11 +120,11 @@ def test_a_foreign_record_is_one_line_its_section_left_out_and_it_is_not_written
 
 
 def test_of_several_records_only_the_foreign_ones_are_left_out(tmp_path):
-    made = {"seed": 3, "data": "survey", "fit": [], "interrupted_after_round": 4, "selection": 0}
+    made = {"seed": 3, "data": "survey", "fit": [], "interrupted_after_round": 4, "traffic": 0}
     read = Provenance.from_json({**made, "weather": "fine"})
     kept = {"seed": 3, "data": "survey", "interrupted_after_round": 4, "weather": "fine"}
     assert read.to_json() == kept
     assert [line.split(":")[0] for line in read.left_out] == [
         "provenance.fit",
-        "provenance.selection",
+        "provenance.traffic",
     ]

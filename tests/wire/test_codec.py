@@ -21,7 +21,6 @@ from polyurn import (
     feature_differences,
     fit,
     fit_paper,
-    select,
 )
 from polyurn.errors import InputError, MessageError, ParameterError
 from polyurn.model.paper_truths import truth
@@ -155,7 +154,7 @@ def test_a_fit_that_asks_a_part_of_the_clients_first_is_the_direct_one_to_the_la
 
 def test_a_selection_over_the_wire_is_the_direct_one_to_the_last_bit():
     there, here, _ = run_twice(
-        lambda clients: select(clients, [1, 2, 3], **BOUNDS, max_rounds=6, rng=2)
+        lambda clients: fit(clients, n_components=[1, 2, 3], **BOUNDS, max_rounds=6, rng=2)
     )
     assert there.mdm == here.mdm
     assert [c.log_likelihood for c in there.candidates] == [

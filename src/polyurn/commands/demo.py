@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from polyurn.comparison.comparison_results import Comparison
     from polyurn.demo_story import DemoFederation
     from polyurn.model.mdm import MDM
-    from polyurn.server.fit_results import Selection
+    from polyurn.server.fit_results import Fit
     from polyurn.storage.models import Saved
     from polyurn.storage.provenance import DataProvenance
     from polyurn.storage.run_log import FinishedRun
@@ -85,7 +85,7 @@ def demo_command(
                 "n_clients": len(there.live_counts),
                 "report": str(output),
                 "seconds": seconds,
-                "selection": to_json(learned.provenance.selection),
+                "fit": to_json(learned.provenance.fit),
                 "learned": mdm_json(learned.model, there.categories),
                 "comparison": likeness.to_dict(),
                 "sweep": verdict_json(compare_sweeps(runs)) if runs else None,
@@ -106,7 +106,7 @@ def _learned(there: "DemoFederation", rounds: int, rng: "np.random.Generator") -
         end(f"{_came_to(choice)}, and the server saw only sums")
         if choice.stopped:
             say(f"  {choice.stopped}")
-    return Saved(choice.mdm, there.categories, Provenance(selection=choice))
+    return Saved(choice.mdm, there.categories, Provenance(fit=choice))
 
 
 def _learned_over_nodes(
@@ -144,16 +144,16 @@ def _learned_over_nodes(
                 seed=seed,
             )
             saved = load_saved(perform(federation, job).result)
-        assert saved.provenance.selection is not None
-        end(f"{_came_to(saved.provenance.selection)}, and the server saw only masked sums")
+        assert saved.provenance.fit is not None
+        end(f"{_came_to(saved.provenance.fit)}, and the server saw only masked sums")
     return saved
 
 
-def _came_to(selection: "Selection") -> str:
-    components, rounds = selection.n_components, selection.n_rounds
+def _came_to(fit: "Fit") -> str:
+    components, rounds = fit.n_components, fit.n_rounds
     return (
         f"{counted(components, 'component')} after {counted(rounds, 'round')}; a client sent at most "
-        f"{max(one.n_numbers for one in selection.rounds):,} numbers a round"
+        f"{max(one.n_numbers for one in fit.rounds):,} numbers a round"
     )
 
 
@@ -208,9 +208,7 @@ def _written(
     from polyurn.storage.provenance import Provenance
 
     known = learned.provenance
-    provenance = Provenance(
-        **command, data=_data(there), selection=known.selection, traffic=known.traffic
-    )
+    provenance = Provenance(**command, data=_data(there), fit=known.fit, traffic=known.traffic)
     page = report_on(
         Saved(learned.model, there.categories, provenance),
         clients={"true": there.held_out, **simulated},

@@ -54,7 +54,9 @@ def fit_command(
     search: SearchOptions,
     privacy: PrivacyOptions,
     components: str = option(
-        "1:6", "Number of components, K; or several to choose from: 1:6, 2,4,8, auto."
+        "auto",
+        "Number of components, K; or several to choose from: 1:6, 2,4,8. auto goes on until doubling "
+        "gains less than a standard error.",
     ),
     output: Path | None = OUTPUT,
     max_size: int | None = option(None, "Declared largest number of points of a client."),
@@ -98,7 +100,8 @@ def fit_command(
     `polyurn fit clients.csv --components 1:6 -o mdm.json`
     """
     from polyurn.commands.progress import learning_progress
-    from polyurn.server.learning import HELD_OUT, learn, selects
+    from polyurn.server.fitting import HELD_OUT
+    from polyurn.server.learning import learn, selects
     from polyurn.sources.clients import data_provenance, read_all
     from polyurn.storage.models import Saved
     from polyurn.storage.provenance import PrivacyProvenance, Provenance
@@ -106,7 +109,7 @@ def fit_command(
     numbers = component_numbers(components)
     cohort_size, sampling = drawn_cohort(cohort)
     prior = named_values(priors, Priors, "--priors")
-    scored, budget = selects(numbers, search.held_out), privacy.budget()
+    scored, budget, given = selects(numbers, search.held_out), privacy.budget(), search.given()
     _check_options(context, columns, several=selects(numbers), scored=scored, private=bool(budget))
     read = read_all(table, columns.reading(), columns.declared())
     clients = read.aggregator(seed=seed, sampling=sampling, threads=threads, scheduler=scheduler)
@@ -115,7 +118,7 @@ def fit_command(
         _say_few(cohort_size or read.shape[0], numbers)
     kept: list[Round] = []
     try:
-        with learning_progress(talk, search.max_rounds, scored, bool(budget), kept) as on_round:
+        with learning_progress(talk, given["max_rounds"], scored, bool(budget), kept) as on_round:
             learned = learn(
                 asked,
                 numbers,
@@ -129,7 +132,8 @@ def fit_command(
                 category_prior=prior.category,
                 rng=seed,
                 on_round=on_round,
-                **search.given(),
+                at_once=False,
+                **given,
                 **budget,
             )
     except KeyboardInterrupt:

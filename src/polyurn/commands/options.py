@@ -206,9 +206,10 @@ class SearchOptions:
         "components; with several, 0.2, which are fitted once they have chosen.",
         Unless("epsilon"),
     )
-    max_rounds: int = option(
-        50,
-        "Maximum number of rounds; the paper's method uses all of them.",
+    max_rounds: int | None = option(
+        None,
+        "Maximum number of rounds: by default 50, all of which the paper's method takes; 34 where auto "
+        "asks a federation.",
         "--rounds",
         Unless("epsilon"),
     )
@@ -221,11 +222,12 @@ class SearchOptions:
         Unless("method", "paper"),
     )
 
-    def given(self) -> dict[str, Any]:
-        """The parameters of `learn`."""
+    def given(self, *, max_rounds: int = 50) -> dict[str, Any]:
+        """The parameters of `learn`; `max_rounds` is the default."""
         tuned = asdict(named_values(self.search, Tuning, "--search"))
         scoring = {} if self.held_out is None else {"held_out": self.held_out}
-        return {**scoring, "max_rounds": self.max_rounds, **tuned}
+        rounds = max_rounds if self.max_rounds is None else self.max_rounds
+        return {**scoring, "max_rounds": rounds, **tuned}
 
 
 @dataclass(frozen=True)

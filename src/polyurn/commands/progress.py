@@ -25,10 +25,10 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
-from polyurn.wording import counted
+from polyurn.wording import counted, ranges
 
 if TYPE_CHECKING:
-    from polyurn.server.fit_results import Round, SelectionRound
+    from polyurn.server.fit_results import Round
     from polyurn.storage.packing import Packed
     from polyurn.sweeps.grid import SweepProgress
     from polyurn.sweeps.trainable import EndedRun
@@ -98,10 +98,10 @@ def learning_progress(
 
 
 @contextlib.contextmanager
-def selection_progress(console: Console) -> Iterator[Callable[["SelectionRound"], None]]:
+def selection_progress(console: Console) -> Iterator[Callable[["Round"], None]]:
     """A function that shows each round of a selection: all K at once, or a line a stage when piped."""
 
-    def cells(done: "SelectionRound") -> list[tuple[str, str, str]]:
+    def cells(done: "Round") -> list[tuple[str, str, str]]:
         return [
             (str(k), f"{value:.4f}", "climbing" if k in done.running else "done")
             for k, value in done.values.items()
@@ -110,8 +110,8 @@ def selection_progress(console: Console) -> Iterator[Callable[["SelectionRound"]
     if not console.is_terminal:
         show = _by_stage(console)
 
-        def on_round(done: "SelectionRound") -> None:
-            which = ", ".join(map(str, done.running))
+        def on_round(done: "Round") -> None:
+            which = ranges(done.running)
             climbing = f"climbing: K = {which}" if which else "done"
             what = climbing if done.values else STARTING[:-1]
             show(what, f"round {done.number}, {what}, {counted(done.n_clients or 0, 'client')}")
@@ -121,7 +121,7 @@ def selection_progress(console: Console) -> Iterator[Callable[["SelectionRound"]
 
     with Live(console=console, transient=True) as live:
 
-        def on_round_live(done: "SelectionRound") -> None:
+        def on_round_live(done: "Round") -> None:
             table = Table(
                 title=f"round {done.number}, {counted(done.n_clients or 0, 'fitted client')}"
             )

@@ -15,13 +15,13 @@ from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.storage.models import Saved, is_model, load_saved
 from polyurn.typed.json_form import to_json
-from polyurn.wording import counted
+from polyurn.wording import counted, ranges
 
 if TYPE_CHECKING:  # showing a file need not load the search
     from polyurn.comparison.comparison_results import Comparison
     from polyurn.comparison.style_comparison import StyleRow
     from polyurn.model.style import Style
-    from polyurn.server.fit_results import Candidate, Fit, Selection
+    from polyurn.server.fit_results import Candidate, Fit
 
 _HALF_WIDTH = 1.96  # of a 95 % interval, in standard errors
 
@@ -67,18 +67,14 @@ def show_learned(saved: Saved[MDM], *, as_json: bool, is_kept: bool) -> None:
     """A mixture that was just learned: its rounds, and the parameters unless they are in a file."""
     provenance = saved.provenance
     if as_json:
-        assert provenance.rounds is not None
-        of_all = {
-            name: getattr(provenance.rounds, name) for name in ("n_rounds", "n_clients", "stopped")
-        }
-        document = {
-            **of_all,
-            **to_json(provenance.rounds),
-            **mdm_json(saved.model, saved.categories),
-        }
+        fit = provenance.fit
+        assert fit is not None
+        of_all = {"n_rounds": fit.n_rounds, "n_numbers": fit.n_numbers, "sent": fit.sent}
+        document = {**of_all, **to_json(fit), **mdm_json(saved.model, saved.categories)}
         print_json({**document, **provenance.more, "privacy": provenance.privacy_in_words})
-    elif provenance.selection is not None:
-        show(selection_table(provenance.selection))
+        return
+    if provenance.fit is not None and provenance.fit.candidates:
+        show(choice_table(provenance.fit))
     elif "candidates" in provenance.more:
         show(candidates_table(provenance.more["candidates"], saved.model.n_components))
     elif not is_kept:
@@ -87,10 +83,35 @@ def show_learned(saved: Saved[MDM], *, as_json: bool, is_kept: bool) -> None:
 
 def say_learned(saved: Saved[MDM]) -> None:
     """Sentences about a mixture that was just learned."""
-    provenance = saved.provenance
-    for sentence in (
-        _fit_sentences(saved) if provenance.fit is not None else _choice_sentences(saved)
-    ):
+    fit, privacy = saved.provenance.fit, saved.provenance.privacy
+    assert fit is not None
+    sentences = [f"{fit.cost}; {fit.stopped}"]
+    if privacy is not None and privacy.guarantee is not None:
+        sentences = [f"stopped {fit.stopped}", saved.provenance.privacy_in_words]
+    if fit.candidates:
+        judges = counted(fit.n_held_out, "held-out client")
+        sentences.insert(0, f"{counted(fit.n_components, 'component')}, by {judges}")
+        sentences += [fit.caution] if fit.caution else []
+    if "candidates" in saved.provenance.more:
+        from polyurn.server.fit_settings import largest_won
+
+        n, offered = saved.model.n_components, saved.provenance.more["candidates"]
+        largest = largest_won(n, [one["n_components"] for one in offered])
+        sentences = [counted(n, "component"), *sentences, *([largest] if largest else [])]
+    if fit.skipped:
+        which = ranges(fit.skipped)
+        sentences.append(f"left out K = {which}: there are fewer clients to fit than components")
+    if fit.n_agreeing is not None and saved.model.n_components > 1:
+        sentences.append(f"starts that ended at this optimum: {fit.n_agreeing}")
+    if fit.n_dropped:
+        sentences.append(
+            f"dropped {counted(fit.n_dropped, 'component that was', 'components that were')} left with "
+            "less than half a client"
+        )
+    if fit.multinomial:
+        which = ranges([k + 1 for k in fit.multinomial])
+        sentences.append(f"plain multinomials (concentration at the cap): component {which}")
+    for sentence in sentences:
         say(sentence)
     say_findings(saved.model, saved.categories)
 
@@ -104,51 +125,6 @@ def say_findings(mdm: MDM, categories: tuple[str, ...] | None) -> None:
     names = names_of(mdm, categories)
     for k, found in enumerate(findings(mdm)):
         say(f"component {k + 1}: {found.words(names)}")
-
-
-def _fit_sentences(saved: Saved[MDM]) -> list[str]:
-    fit, privacy = saved.provenance.fit, saved.provenance.privacy
-    assert fit is not None
-    sentences = [f"{counted(fit.n_rounds, 'round')}; {fit.stopped}"]
-    if privacy is not None and privacy.guarantee is not None:
-        sentences = [f"stopped {fit.stopped}", saved.provenance.privacy_in_words]
-    if "candidates" in saved.provenance.more:
-        from polyurn.server.fit_settings import largest_won
-
-        n, offered = saved.model.n_components, saved.provenance.more["candidates"]
-        largest = largest_won(n, [one["n_components"] for one in offered])
-        sentences = [counted(n, "component"), *sentences, *([largest] if largest else [])]
-    if fit.n_agreeing is not None and saved.model.n_components > 1:
-        sentences.append(f"starts that ended at this optimum: {fit.n_agreeing}")
-    return sentences + _component_sentences(fit)
-
-
-def _choice_sentences(saved: Saved[MDM]) -> list[str]:
-    choice = saved.provenance.selection
-    assert choice is not None
-    judges = counted(choice.n_held_out, "held-out client")
-    sentences = [f"{counted(choice.n_components, 'component')}, by {judges}"]
-    if choice.caution:
-        sentences.append(choice.caution)
-    if choice.unfinished:
-        sentences.append(choice.stopped)
-    if choice.skipped:
-        which = ", ".join(map(str, choice.skipped))
-        sentences.append(f"left out K = {which}: there are fewer clients to fit than components")
-    return sentences + _component_sentences(choice.chosen)
-
-
-def _component_sentences(done: "Fit | Candidate") -> list[str]:
-    sentences = []
-    if done.n_dropped:
-        sentences.append(
-            f"dropped {counted(done.n_dropped, 'component that was', 'components that were')} left with "
-            "less than half a client"
-        )
-    if done.multinomial:
-        which = ", ".join(str(k + 1) for k in done.multinomial)
-        sentences.append(f"plain multinomials (concentration at the cap): component {which}")
-    return sentences
 
 
 def mdm_table(mdm: MDM, categories: tuple[str, ...] | None) -> Table:
@@ -210,7 +186,7 @@ def _splits_json(mdm: MDM, names: tuple[str, ...]) -> dict[str, Any]:
     return {**splits, "shares": mdm.shares.tolist(), "findings": found}
 
 
-def selection_table(choice: "Selection") -> Table:
+def choice_table(choice: "Fit") -> Table:
     """One row per number of components; the chosen one is marked."""
 
     def state(candidate: "Candidate") -> str:

@@ -87,8 +87,6 @@ class MixtureJob(Job):
             raise ParameterError("expected numbers of components and of rounds of at least 1")
         if self.epsilon is None:
             return
-        if self.selects and not self.components:
-            raise ParameterError("expected components as 1:6 or 2,4,8 with epsilon, got auto")
         if self.cohort_size is not None or self.sizes == "exact":
             raise ParameterError(
                 "expected all nodes (no cohort) and sizes binned or shared with epsilon"

@@ -24,7 +24,8 @@ from polyurn.federation.roster import SigningKey
 from polyurn.model.style_coordinates import StyleSpace
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.noise import check_installed
-from polyurn.server.fitting import select
+from polyurn.server.fit_settings import Settings
+from polyurn.server.fitting import fit_sums
 from polyurn.storage.ledger_file import LedgerFile, raised_ledger
 from polyurn.wire import StyleMoments
 from polyurn.wording import counted
@@ -157,7 +158,9 @@ def warm_up() -> None:
     client is asked about its style.
     """
     counts = np.random.default_rng(0).multinomial(9, [0.5, 0.3, 0.2], size=60)
-    select(LocalAggregator(counts, rng=0), (1, 2), n_categories=3, max_size=9, max_rounds=6, rng=0)
+    few = Settings(max_rounds=6)
+    clients = LocalAggregator(counts, rng=0)
+    fit_sums(clients, (1, 2), n_categories=3, max_size=9, settings=few, rng=0)
     space = StyleSpace(np.zeros((2, 1)), np.ones((1, 1)), np.ones((2, 1, 1)), radius=1.0)
     records = Records([[0.5], [1.0]], [0, 1], [0, 0])
     LocalAggregator(records).aggregate(StyleMoments(space), None)

@@ -22,7 +22,7 @@ from polyurn.privacy.accounting import epsilon_of, sigma_for, spent
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.noise import check_installed
 from polyurn.privacy.private_aggregator import ExactAggregator, PrivateAggregator
-from polyurn.server.fit_results import Round, SelectionRound
+from polyurn.server.fit_results import Round
 from polyurn.server.learning import learn
 from polyurn.server.style_fit import fit_style
 from polyurn.storage.journal import Journal
@@ -119,12 +119,10 @@ def _saying_how_to_raise() -> Iterator[None]:
         raise BudgetError(f"{error} with --ledger-epsilon") from error
 
 
-def _event(done: Round | SelectionRound) -> dict[str, Any]:
-    """A round as an event: the fields that a file keeps, its clients, and the state of a selection."""
-    event = {**to_json(done), "n_clients": done.n_clients}
-    if isinstance(done, SelectionRound):
-        event |= {"values": dict(done.values), "running": done.running}
-    return event
+def _event(done: Round) -> dict[str, Any]:
+    """A round as an event: the fields that a file keeps, its clients, and how far each K is."""
+    more = {"n_clients": done.n_clients, "values": dict(done.values), "running": done.running}
+    return {**to_json(done), **more}
 
 
 # -------------------------------------------------------------------------------- a guarantee

@@ -15,10 +15,10 @@ from scipy.special import logsumexp
 from polyurn.aggregate.local import LocalAggregator
 from polyurn.counts import Counts, check_counts, client_sizes
 from polyurn.errors import MissingDependencyError, ParameterError
+from polyurn.integrations.fit_tables import fit
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import Sizes
 from polyurn.server.fit_results import Fit
-from polyurn.server.fitting import fit
 from polyurn.wording import counted
 
 try:

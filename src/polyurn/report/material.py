@@ -21,14 +21,14 @@ from polyurn.model.style import Style
 from polyurn.model.style_coordinates import label_codes
 from polyurn.partitioning.assign import held_categories, partition
 from polyurn.partitioning.result import Partition, PartitionReport, StyleReport
-from polyurn.server.fit_results import Fit, Selection
+from polyurn.server.fit_results import Fit
 from polyurn.storage.models import Saved
 from polyurn.storage.provenance import Provenance
 from polyurn.storage.run_log import FinishedRun
 from polyurn.sweeps.verdict import Verdict, compare_sweeps
 from polyurn.typed.arrays import numbers
 
-Model: TypeAlias = MDM | Saved[MDM] | Fit | Selection
+Model: TypeAlias = MDM | Saved[MDM] | Fit
 
 # Clients of a population that are drawn: enough for the eye, few enough for a small page.
 _MOST_CLIENTS = 300
@@ -231,8 +231,6 @@ def _model(model: Model | None) -> tuple[MDM | None, tuple[str, ...] | None, Pro
     match model:
         case Fit():
             return model.mdm, None, Provenance(fit=model)
-        case Selection():
-            return model.mdm, None, Provenance(selection=model)
         case Saved():
             return model.model, model.categories, model.provenance
         case _:

@@ -32,7 +32,7 @@ from polyurn.report.charts import (
 )
 from polyurn.report.material import Material
 from polyurn.report.parts import Column, Figure, Panel, Section, Table, across, pivoted
-from polyurn.server.fit_results import HALF_WIDTH, Selection, StartPath
+from polyurn.server.fit_results import HALF_WIDTH, Fit, StartPath
 from polyurn.wording import counted
 
 # More lines than colours that an eye tells apart, and more columns than fit on a page.
@@ -77,12 +77,12 @@ def components_section(material: Material) -> Section | None:
 
 def choice_section(material: Material) -> Section | None:
     """The choice of K and the rounds, if the model's file kept them."""
-    found = material.provenance.rounds
+    found = material.provenance.fit
     if found is None:
         return None
     asked = f"Clients were asked in {counted(found.n_rounds, 'round')}."
     rows = path_rows(found.paths)
-    if not isinstance(found, Selection):
+    if not found.candidates:
         stopped = _sentence(found.stopped)
         figure = _paths(rows, of="", stopped=stopped)
         return Section("rounds", "The rounds", f"{asked} {stopped}", (figure,)) if rows else None
@@ -357,7 +357,7 @@ def _first(mdm: MDM) -> str:
 # ------------------------------------------------------------------------ the choice, the rounds
 
 
-def candidate_rows(selection: Selection) -> Rows:
+def candidate_rows(fit: Fit) -> Rows:
     """One row per number of components: held-out log-likelihood with its 95 % interval."""
     return [
         {
@@ -370,9 +370,9 @@ def candidate_rows(selection: Selection) -> Rows:
             "n_rounds": c.n_rounds,
             "n_parameters": c.n_parameters,
             "converged": "yes" if c.converged else "stopped early" if c.overtaken else "no",
-            "chosen": c is selection.chosen,
+            "chosen": c is fit.chosen,
         }
-        for c in selection.candidates
+        for c in fit.candidates
     ]
 
 

@@ -131,7 +131,7 @@ def report_on(
 
     Parameters
     ----------
-    model : MDM, Fit, Selection or Saved, optional
+    model : MDM, Fit or Saved, optional
         A fit, a selection and a file also tell how it came about.
     categories : sequence of str, optional
         The name of each category.

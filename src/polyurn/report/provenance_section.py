@@ -12,7 +12,7 @@ import altair as alt
 from polyurn.report.charts import LINE, SHORT, Rows, Spec, chart, keyed, names_of, spec_of, tooltip
 from polyurn.report.material import Material
 from polyurn.report.parts import Column, Figure, Panel, Section, Table
-from polyurn.server.fit_results import Fit, Selection
+from polyurn.server.fit_results import Fit
 from polyurn.storage.provenance import DataProvenance, Provenance
 from polyurn.wire.traffic import NodeTraffic, Traffic
 from polyurn.wording import counted, in_bytes, in_time, span
@@ -41,10 +41,10 @@ def provenance_section(material: Material) -> Section:
 
     facts = [("Page", f"written by polyurn {__version__}")]
     facts += _provenance_facts("Model", material.provenance)
-    if material.provenance.rounds is not None or material.provenance.privacy is not None:
+    if material.provenance.fit is not None or material.provenance.privacy is not None:
         facts.append(("Privacy: what is guaranteed", material.provenance.privacy_in_words))
-    if material.provenance.rounds is not None:
-        facts += _wire_facts(material.provenance.rounds, material.provenance.traffic)
+    if material.provenance.fit is not None:
+        facts += _wire_facts(material.provenance.fit, material.provenance.traffic)
     if material.style is not None:
         facts += _provenance_facts("Style", material.style.provenance)
         if material.style.provenance.privacy is not None:
@@ -92,7 +92,7 @@ def _data_fact(data: DataProvenance | str) -> str:
     )
 
 
-def _wire_facts(found: Fit | Selection, traffic: Traffic | None) -> list[tuple[str, str]]:
+def _wire_facts(found: Fit, traffic: Traffic | None) -> list[tuple[str, str]]:
     """What a client sent, and how often."""
     sent = [one.n_numbers for one in found.rounds]
     what = (
@@ -104,16 +104,16 @@ def _wire_facts(found: Fit | Selection, traffic: Traffic | None) -> list[tuple[s
         ("Privacy: traffic on the wire", what),
         (
             "Privacy: numbers per client",
-            f"at most {max(sent):,} in a round, {sum(sent):,} in all rounds together",
+            f"at most {max(sent):,} in a round; in all rounds together {found.cost}",
         ),
         ("Privacy: rounds", _crowd(found)),
     ]
-    if isinstance(found, Selection):
+    if found.n_held_out:
         facts.append(("Held out", f"{counted(found.n_held_out, 'client')} only scored"))
     return facts
 
 
-def _crowd(found: Fit | Selection) -> str:
+def _crowd(found: Fit) -> str:
     """How often clients were asked, and over how many of them the sums are."""
     if found.fewest_clients == found.n_clients:
         return f"{found.n_rounds} with {counted(found.n_clients, 'client')} each"

@@ -1,12 +1,13 @@
-"""The results of a fit and of a selection: their parameters, their rounds, and the reason to stop.
+"""The result of a fit: its parameters, its rounds, the candidates it chose from, and the reason to stop.
 
 Frozen values, which a model's file keeps without their parameters, which are the file's own. A file has
 two numbers of clients: how many were asked, and the fewest that a sum is over. The number of each round
 would show when clients left. `fitting.py` and `paper.py` make the results.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from polyurn.privacy.statement import Guarantee
 from polyurn.server.fit_settings import few_clients, few_held_out, largest_won
 from polyurn.typed.arguments import checked
 from polyurn.typed.json_form import UNKEPT, Count
+from polyurn.wording import counted
 
 # A number shown with ± has a 95 % interval: this many standard errors to each side.
 HALF_WIDTH = 1.96
@@ -44,6 +46,15 @@ class Round:
         How many numbers a client sent, at most.
     starts : dict of int to float
         The mean log-likelihood of every start that is still in the race, by its number.
+    sent : dict of str to int
+        What the numbers were for: "survey" and "starts" to begin with, "steps" and their "curvature".
+    values : dict of int to float
+        The best mean log-likelihood of each number of components; no file keeps this and the next.
+    running : tuple of int
+        The numbers of components that still climb.
+
+    While several numbers of components climb, `mdm` is None and `log_likelihood` NaN; in the result
+    `log_likelihood` and `starts` are those of the chosen number.
     """
 
     number: Count
@@ -52,6 +63,9 @@ class Round:
     n_clients: Count | None = field(metadata=UNKEPT)
     n_numbers: Count
     starts: Mapping[int, float] = field(default_factory=dict, repr=False)
+    sent: Mapping[str, Count] = field(default_factory=dict, repr=False)
+    values: Mapping[int, float] = field(default_factory=dict, repr=False, metadata=UNKEPT)
+    running: tuple[Count, ...] = field(default=(), repr=False, metadata=UNKEPT)
 
 
 @dataclass(frozen=True)
@@ -71,76 +85,6 @@ class StartPath:
         return self.first_round + len(self.values) - 1
 
 
-@checked
-@dataclass(frozen=True)
-class Fit:
-    """A fitted MDM and how it came about.
-
-    Attributes
-    ----------
-    mdm : MDM
-    rounds : tuple of Round
-    converged : bool
-        Whether less than `tol` nats per client seem to be left to gain. Always False for `fit_paper`,
-        which does not test it.
-    stopped : str
-        The reason why the rounds ended, with advice unless it is convergence.
-    n_dropped : int
-        Components that were left with less than half a client, and dropped.
-    n_agreeing : int or None
-        How many starts of the search ended at the same optimum (within `tol`, and close in every
-        parameter), including this one. None if they were not counted (`fit_paper`, sampled cohorts).
-    guarantee : Guarantee or None
-        What the releases of `fit_private` guarantee to a client; None: nothing is guaranteed.
-    n_clients, fewest_clients : int
-        Clients of the last round, and the fewest of any round; from the rounds if these have them.
-    """
-
-    mdm: MDM = field(metadata=UNKEPT)
-    rounds: tuple[Round, ...] = field(repr=False)
-    converged: bool
-    stopped: str
-    n_dropped: Count = 0
-    n_agreeing: Count | None = field(default=None, metadata=UNKEPT)
-    guarantee: Guarantee | None = field(default=None, metadata=UNKEPT)
-    n_clients: Count = 0
-    fewest_clients: Count = 0
-
-    def __post_init__(self) -> None:
-        if counts := _clients_of(self.rounds):
-            self.__dict__.update(n_clients=counts[-1], fewest_clients=min(counts))
-
-    @property
-    def n_rounds(self) -> int:
-        """How often clients were asked, including the rounds of the starts."""
-        return len(self.rounds)
-
-    @property
-    def paths(self) -> tuple[StartPath, ...]:
-        """The path of every start."""
-        return start_paths((r.number, r.starts) for r in self.rounds)
-
-    @property
-    def caution(self) -> str:
-        """A warning if there are few clients for so many components; else empty."""
-        n_components = self.mdm.n_components + self.n_dropped
-        return few_clients(self.n_clients, [n_components]) if self.n_clients else ""
-
-    @property
-    def log_likelihoods(self) -> NDArray[np.float64]:
-        """Mean log-likelihood per client of each round that has one."""
-        values = np.array([r.log_likelihood for r in self.rounds])
-        return np.asarray(values[~np.isnan(values)])
-
-    @property
-    def multinomial(self) -> tuple[int, ...]:
-        """Components whose concentration is at its cap of a million, as good as multinomials.
-
-        Clients of n points show it from about n² = 10⁶ on: the cap costs them some n²/10⁶ nats.
-        """
-        return self.mdm.multinomial
-
-
 @dataclass(frozen=True)
 class Candidate:
     """One number of components: its fit, and its score on the held-out clients.
@@ -150,7 +94,7 @@ class Candidate:
     n_components : int
         The number that was asked for; `mdm` has fewer if some were left without clients.
     mdm : MDM or None
-        None in a selection from a file, which has only the chosen one.
+        None in a fit from a file, which has only the chosen one.
     log_likelihood : float
         Mean over the held-out clients.
     standard_error : float
@@ -198,98 +142,126 @@ class Candidate:
             self.__dict__.update(values)
 
 
-@dataclass(frozen=True)
-class SelectionRound:
-    """A round of a selection, to show progress: the training likelihood of each K so far.
-
-    Attributes
-    ----------
-    number : int
-    n_clients : int or None
-        The fewest clients that a sum is over; None if it comes from a file.
-    n_numbers : int
-        How many numbers each client sent at most.
-    values : dict of int to float
-        The best mean log-likelihood of each number of components. No file keeps this or the next two.
-    running : tuple of int
-        The numbers of components that still climb.
-    starts : dict of int to dict of int to float
-        For each number of components that climbed in this round, the mean log-likelihood of every start.
-    """
-
-    number: Count
-    n_clients: Count | None = field(metadata=UNKEPT)
-    n_numbers: Count
-    values: Mapping[int, float] = field(default_factory=dict, metadata=UNKEPT)
-    running: tuple[Count, ...] = field(default=(), metadata=UNKEPT)
-    starts: Mapping[int, Mapping[int, float]] = field(
-        default_factory=dict, repr=False, metadata=UNKEPT
-    )
-
-
 @checked
 @dataclass(frozen=True)
-class Selection:
-    """The chosen number of components, and the table it was chosen from.
+class Fit:
+    """A fitted MDM and how it came about.
 
     Attributes
     ----------
-    n_components : int
     mdm : MDM
+    rounds : tuple of Round
+    converged : bool
+        Whether less than `tol` nats per client seem to be left to gain, of every candidate where there
+        are several. Always False for `fit_paper`, which does not test it.
+    stopped : str
+        The reason why the rounds ended, with advice unless it is convergence.
+    n_dropped : int
+        Components that were left with less than half a client, and dropped.
+    n_agreeing : int or None
+        How many starts of the search ended at the same optimum (within `tol`, and close in every
+        parameter), including this one. None if they were not counted (`fit_paper`, sampled cohorts).
+    guarantee : Guarantee or None
+        What the releases of `fit_private` guarantee to a client; None: nothing is guaranteed.
+    n_clients, fewest_clients : int
+        Clients that were fitted in the last round, or the most of any round where there are candidates;
+        and the fewest of any round. From the rounds if these have them.
+    n_components : int
+        The number that was asked for or chosen; `mdm` has fewer if some were left without clients.
     candidates : tuple of Candidate
-        By number of components.
-    n_rounds : int
-        How often clients were asked, all K together, and after the choice.
+        By number of components: those that held-out clients judged. Empty for a fit of one number.
     n_held_out : int
         How many clients scored.
-    rounds : tuple of SelectionRound
-        Every round but those in which clients only scored.
     skipped : tuple of int
         Numbers of components with too few clients to fit them.
-    paths : tuple of StartPath
-        The path of every start of the chosen number of components.
-    n_clients, fewest_clients : int
-        The most and the fewest clients that were fitted in a round; counted from the rounds if these
-        have them.
+    taken : str
+        The bounds that were taken from the table because they were not declared; "" if none were.
     joined : tuple of float
         The mean log-likelihood in each round after the choice, in which the held-out clients were
-        fitted as well: `mdm` has learned from all. Empty: it is the one that they scored.
+        fitted as well: `mdm` has learned from all. Empty: they were never fitted.
     """
 
-    n_components: Count
     mdm: MDM = field(metadata=UNKEPT)
-    candidates: tuple[Candidate, ...] = field(repr=False)
-    n_rounds: Count
-    n_held_out: Count
-    rounds: tuple[SelectionRound, ...] = field(default=(), repr=False)
-    skipped: tuple[Count, ...] = ()
-    paths: tuple[StartPath, ...] = field(default=(), repr=False)
+    rounds: tuple[Round, ...] = field(repr=False)
+    converged: bool
+    stopped: str
+    n_dropped: Count = 0
+    n_agreeing: Count | None = field(default=None, metadata=UNKEPT)
+    guarantee: Guarantee | None = field(default=None, metadata=UNKEPT)
     n_clients: Count = 0
     fewest_clients: Count = 0
-    joined: tuple[float, ...] = ()
+    n_components: Count = 0
+    candidates: tuple[Candidate, ...] = field(default=(), repr=False)
+    n_held_out: Count = 0
+    skipped: tuple[Count, ...] = ()
+    taken: str = ""
+    joined: tuple[float, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
-        if counts := _clients_of(self.rounds):
-            self.__dict__.update(n_clients=max(counts), fewest_clients=min(counts))
-        if not self.paths:  # only the starts of the chosen K are published
-            starts = ((r.number, r.starts.get(self.n_components, {})) for r in self.rounds)
-            object.__setattr__(self, "paths", start_paths(starts))
-        if self.n_components not in [one.n_components for one in self.candidates]:
+        if counts := [one.n_clients for one in self.rounds if one.n_clients is not None]:
+            last = max(counts) if self.candidates else counts[-1]
+            self.__dict__.update(n_clients=last, fewest_clients=min(counts))
+        if not self.n_components and self.mdm is not None:
+            self.__dict__["n_components"] = self.mdm.n_components + self.n_dropped
+        if self.candidates and self.chosen is None:
             raise ParameterError(
                 f"expected n_components among the candidates, got {self.n_components}"
             )
 
+    def named(self, categories: tuple[str, ...] | None) -> "Fit":
+        """The same with names for the categories of its mixtures."""
+
+        def with_names(mdm: MDM | None) -> MDM | None:
+            return None if mdm is None else replace(mdm, categories=categories)
+
+        rounds = tuple(replace(one, mdm=with_names(one.mdm)) for one in self.rounds)
+        tried = tuple(replace(one, mdm=with_names(one.mdm)) for one in self.candidates)
+        return replace(
+            self, mdm=replace(self.mdm, categories=categories), rounds=rounds, candidates=tried
+        )
+
     @property
-    def chosen(self) -> Candidate:
-        """The candidate that was chosen."""
-        return next(c for c in self.candidates if c.n_components == self.n_components)
+    def n_rounds(self) -> int:
+        """How often clients were asked, including the rounds of the starts and of scores."""
+        return len(self.rounds)
+
+    @property
+    def n_numbers(self) -> int:
+        """How many numbers a client sent in all rounds together, at most."""
+        return sum(one.n_numbers for one in self.rounds)
+
+    @property
+    def sent(self) -> dict[str, int]:
+        """What these numbers were for; empty where the rounds do not say it."""
+        total: Counter[str] = Counter()
+        for one in self.rounds:
+            total.update(one.sent)
+        return dict(total)
+
+    @property
+    def cost(self) -> str:
+        """The rounds and the numbers that a client sent, in words."""
+        parts = ", ".join(f"{n / self.n_numbers:.0%} {what}" for what, n in self.sent.items())
+        numbers = f"{self.n_numbers:,} numbers from a client at most"
+        return f"{counted(self.n_rounds, 'round')}, {numbers}{f' ({parts})' if parts else ''}"
+
+    @property
+    def paths(self) -> tuple[StartPath, ...]:
+        """The path of every start, of the chosen number of components."""
+        return start_paths((r.number, r.starts) for r in self.rounds)
+
+    @property
+    def chosen(self) -> Candidate | None:
+        """The candidate that was chosen; None without candidates."""
+        return next((c for c in self.candidates if c.n_components == self.n_components), None)
 
     @property
     def caution(self) -> str:
         """A warning about what few clients, or the numbers offered, leave open; else empty."""
         fitted = few_clients(self.n_clients, [self.n_components]) if self.n_clients else ""
+        held = few_held_out(self.n_held_out) if self.n_held_out else ""
         largest = largest_won(self.n_components, [c.n_components for c in self.candidates])
-        return "; ".join(filter(None, (few_held_out(self.n_held_out), fitted, largest)))
+        return "; ".join(filter(None, (held, fitted, largest)))
 
     @property
     def unfinished(self) -> tuple[int, ...]:
@@ -297,20 +269,18 @@ class Selection:
         return tuple(c.n_components for c in self.candidates if not (c.converged or c.overtaken))
 
     @property
-    def stopped(self) -> str:
-        """Why the rounds ended, with advice unless it is convergence."""
-        if not self.unfinished:
-            return "converged: every K, or a smaller one was already better than it could become"
-        which = ", ".join(map(str, self.unfinished))
-        return (
-            f"stopped at max_rounds before K = {which} converged; allow more rounds: held-out "
-            "clients may then find them likelier"
-        )
+    def log_likelihoods(self) -> NDArray[np.float64]:
+        """Mean log-likelihood per client of each round that has one."""
+        values = np.array([r.log_likelihood for r in self.rounds])
+        return np.asarray(values[~np.isnan(values)])
 
+    @property
+    def multinomial(self) -> tuple[int, ...]:
+        """Components whose concentration is at its cap of a million, as good as multinomials.
 
-def _clients_of(rounds: Iterable[Round | SelectionRound]) -> list[int]:
-    """The numbers of clients of the rounds that have them."""
-    return [one.n_clients for one in rounds if one.n_clients is not None]
+        Clients of n points show it from about n² = 10⁶ on: the cap costs them some n²/10⁶ nats.
+        """
+        return self.mdm.multinomial
 
 
 def start_paths(rounds: Iterable[tuple[int, Mapping[int, float]]]) -> tuple[StartPath, ...]:

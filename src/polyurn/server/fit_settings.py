@@ -13,7 +13,7 @@ import numpy as np
 from polyurn.errors import ParameterError
 from polyurn.model.sizes import SizeBins
 from polyurn.typed.arguments import checked
-from polyurn.wording import counted
+from polyurn.wording import counted, ranges
 
 # A result keeps every round; no fit has needed a thousand.
 MOST_ROUNDS = 1_000_000
@@ -143,11 +143,11 @@ def few_clients(n_clients: float, n_components: Sequence[int]) -> str:
     >>> few_clients(1_000, [1, 2, 4])
     ''
     """
-    crowded = [str(k) for k in n_components if n_clients < CLIENTS_EACH * k]
+    crowded = [k for k in n_components if n_clients < CLIENTS_EACH * k]
     if not crowded:
         return ""
     return (
-        f"{counted(n_clients, 'client is', 'clients are')} few for K = {', '.join(crowded)} (fewer "
+        f"{counted(n_clients, 'client is', 'clients are')} few for K = {ranges(crowded)} (fewer "
         f"than {CLIENTS_EACH} for each component): the result describes these clients, and says little "
         "about others"
     )
@@ -173,8 +173,11 @@ def largest_won(chosen: int, offered: Sequence[int]) -> str:
     """What to do where the largest of several numbers of components was chosen; else empty."""
     if len(offered) < 2 or chosen < max(offered):
         return ""
-    more = f"offer --components {chosen}:{2 * chosen}, or auto"
-    return f"K = {chosen} is the largest that was offered, and more may be better: {more}"
+    more = ", ".join(map(str, sorted({chosen, chosen + (chosen + 1) // 2, 2 * chosen})))
+    return (
+        f"K = {chosen} is the largest that was offered, and more may be better: offer --components "
+        f"{more.replace(' ', '')} (in Python n_components=[{more}])"
+    )
 
 
 def check_components(n_clients: float, n_components: int) -> None:

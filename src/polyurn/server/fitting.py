@@ -1,15 +1,16 @@
 """Fitting an MDM and choosing its number of components: the rounds, when they stop, and the result.
 
-The server's side: it sees sums and declared bounds, never a client. `fit` is one search; `select` is one
-search for each number of components, in the same rounds, on a part of the clients; the held-out part
+The server's side: it sees sums and declared bounds, never a client. One number of components is one
+search; several are one search each, in the same rounds, on a part of the clients, and the held-out part
 scores them all (Appendix A of the paper), and is fitted once it has chosen. A client's own bucket
 decides its part: the parts share no client. `search.py` has what a search asks and learns, `stages.py`
-what follows a choice, `paper.py` the paper's algorithms.
+what follows a choice, `paper.py` the paper's algorithms; users call `integrations/fit_tables.py`.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +19,8 @@ from polyurn.errors import ParameterError, ZeroLikelihoodError
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.server.em import Problem
-from polyurn.server.fit_results import Candidate, Fit, Round, Selection, SelectionRound
+from polyurn.server.fit_results import Candidate, Fit, Round
 from polyurn.server.fit_settings import (
-    DEFAULT,
-    Policy,
     Settings,
     SizeModel,
     check_components,
@@ -34,11 +33,11 @@ from polyurn.server.sampled import Sampled
 from polyurn.server.search import Race, Screened, Search, State
 from polyurn.server.stages import join
 from polyurn.server.starts import Landscape, landscape, random_groups, survey, with_profile
-from polyurn.typed.arguments import checked
 from polyurn.wire import (
     Aggregator,
     Batch,
     BatchStatistics,
+    Expect,
     Parameters,
     Part,
     Query,
@@ -46,15 +45,23 @@ from polyurn.wire import (
     ScoreStatistics,
     Statistics,
 )  # fmt: skip
-from polyurn.wording import counted
+from polyurn.wording import counted, ranges
 
-# The numbers of components that "auto" tries, in turn, while the held-out likelihood rises.
+Components: TypeAlias = int | Iterable[int] | Literal["auto"]
+
+# The numbers of components that "auto" tries, group after group, where rounds cost only time.
 GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 # The most numbers of components that are fitted in the same rounds, if an upload allows it.
 _AT_ONCE = 4
-# "auto" ends after this many numbers larger than the best one, and leaves each component at least this
-# many clients on average.
-_WORSE, _CLIENTS_EACH = 2, 2
+# What "auto" offers where rounds are dear, all in the same ones: as many as an upload allows so many
+# trials of each, and no more than leave each component at least this many clients on average.
+DOUBLINGS = tuple(2**i for i in range(16))
+_TRIALS_EACH, _CLIENTS_EACH = 8, 2
+# The most rounds up to a choice, by default; those of "auto" where they are dear: 40 with the rounds
+# after it.
+ROUNDS, DEAR_ROUNDS = 50, 34
+# The share of the clients that scores several numbers of components.
+HELD_OUT = 0.2
 # Two rounds to find starts, one to fit, and one to score.
 _FEWEST_ROUNDS = 4
 # Once fewer components have converged, held-out clients score all candidates every so many rounds, to
@@ -67,219 +74,122 @@ _TIE = 0.25
 _DIGITS = 6
 
 
-@checked
-def fit(
+def fit_sums(
     aggregator: Aggregator,
+    n_components: Components,
     *,
-    n_components: int,
     n_categories: int,
     max_size: int,
-    max_rounds: int = 50,
-    cohort_size: int | None = None,
-    tol: float = 1e-3,
-    patience: int = 3,
-    max_upload: int = 50_000,
+    settings: Settings,
+    held_out: float | None = None,
+    at_once: bool = True,
     sizes: SizeModel = "binned",
     size_prior: float = 1.0,
     category_prior: float = 1e-3,
-    policy: Policy = DEFAULT,
     rng: int | np.random.Generator | None = None,
     on_round: Callable[[Round], None] | None = None,
 ) -> Fit:
-    """Learn a mixture of Dirichlet-multinomials from sums over clients.
+    """Learn a mixture from sums: see `integrations.fit_tables.fit`, whose parameters these are.
 
-    Many starts climb in the same rounds; ten to thirty rounds are enough. `fit_paper` has the
-    algorithms of the paper.
-
-    Parameters
-    ----------
-    aggregator : Aggregator
-        Puts queries to clients, e.g. a `LocalAggregator`.
-    n_components, n_categories, max_size : int
-        K, C and N. Declared, never measured from clients.
-    max_rounds : int
-        Maximum number of rounds.
-    cohort_size : int, optional
-        Clients per round, another cohort each time; every client by default.
-    tol : float
-        The rounds stop when less than this seems to be left to gain, in nats per client.
-    patience : int
-        Rounds without a gain of `tol` before it stops: in each of them new combinations of starts try
-        to find a better optimum. Not for sampled cohorts.
-    max_upload : int
-        Numbers that a client may send in a round; they limit the starts and trials of a round.
-    sizes : {"exact", "binned", "shared"} or SizeBins
-        Probabilities for every single size (the paper), for logarithmic bins (most sizes of real clients
-        are seen once or never), or for bins that all components share, so that sizes do not tell
-        components apart. Inside a bin, sizes are spread as those of all clients together.
-    size_prior, category_prior : float
-        Pseudo-clients per component and per size bin, and pseudo-tables per category: sizes and
-        categories that a cohort did not show stay possible. The paper has no priors.
-    policy : Policy
-        Every tuned number of the search; the defaults serve all data that we know.
-    rng : int or numpy.random.Generator
-        For the random starts.
-    on_round : callable, optional
-        Called with each `Round` as it ends, to show progress or to keep the parameters.
-
-    Returns
-    -------
-    Fit
-
-    Examples
-    --------
-    >>> import polyurn as pu
-    >>> from polyurn.model.paper_truths import truth
-    >>> clients = pu.LocalAggregator(truth("medium/2").sample(2000, rng=0), rng=1)
-    >>> fit = pu.fit(clients, n_components=2, n_categories=10, max_size=20, rng=2)
-    >>> fit.mdm.weights.round(1).tolist(), fit.converged
-    ([0.6, 0.4], True)
+    With `at_once` the numbers of "auto" climb in the same rounds, for clients whose rounds are dear.
     """
-    settings = Settings(
-        max_rounds=max_rounds, cohort_size=cohort_size, tol=tol, patience=patience,
-        max_upload=max_upload, policy=policy,
-    )  # fmt: skip
-    problem = _problem(n_components, n_categories, max_size, sizes, size_prior, category_prior)
-    problem.check_upload(max_upload)
-    done: list[Round] = []
-
-    def report(n_clients: int, n_numbers: int, climbing: Sequence[int]) -> None:
-        state = rounds.climbs[n_components].state if climbing else State(n_clients, n_clients)
-        mdm = None if state.best is None else populated(state)[0]
-        number = rounds.n_rounds
-        done.append(Round(number, mdm, state.value, n_clients, n_numbers, _shown(state)))
-        if on_round is not None:
-            on_round(done[-1])
-
+    numbers = _numbers(n_components, at_once=at_once)
+    several = isinstance(n_components, Iterable)
+    share = HELD_OUT if held_out is None and several else held_out
+    model = (n_categories, max_size, sizes, size_prior, category_prior)
+    smallest, largest = _problem(numbers[0], *model), _problem(numbers[-1], *model)
+    if share is not None:
+        _check_choice(settings, share)
+    (smallest if n_components == "auto" else largest).check_upload(settings.max_upload)
     random = np.random.default_rng(rng)
-    rounds = _Rounds(aggregator, problem, settings, random, on_round=report)
+    rounds = _Rounds(aggregator, smallest, settings, random, held_out=share, on_round=on_round)
     rounds.survey()
+    if share is None:
+        return _fit_one(rounds, numbers[0], random)
+    return _fit_several(
+        rounds,
+        numbers,
+        random,
+        auto=n_components == "auto",
+        at_once=at_once,
+        refit=held_out is None,
+    )
+
+
+def _numbers(n_components: Components, *, at_once: bool) -> tuple[int, ...]:
+    """The numbers of components that are offered, each once, in increasing order."""
+    if n_components == "auto":
+        return DOUBLINGS if at_once else GRID
+    several = n_components if isinstance(n_components, Iterable) else (n_components,)
+    numbers = tuple(sorted({int(k) for k in several}))
+    if not numbers:
+        raise ParameterError("expected at least one number of components to choose from, got none")
+    return numbers
+
+
+def _check_choice(settings: Settings, share: float) -> None:
+    if settings.max_rounds < _FEWEST_ROUNDS:
+        raise ParameterError(
+            f"expected max_rounds of at least {_FEWEST_ROUNDS} for a choice of n_components, got "
+            f"{settings.max_rounds}"
+        )
+    if not 0 < share < 1:
+        raise ParameterError(f"expected held_out between 0 and 1, got {share}")
+
+
+def _fit_one(rounds: "_Rounds", n_components: int, random: np.random.Generator) -> Fit:
+    """The search for one number of components, to which every client contributes."""
     check_components(rounds.n_fitted, n_components)
     rounds.climb([n_components], [random])
     climb = rounds.climbs[n_components]
     mdm, n_dropped = populated(climb.state)
     stopped = _reason(climb, rounds.settings, rounds.n_fitted, n_components)
-    return Fit(mdm, tuple(done), climb.state.converged, stopped, n_dropped, climb.state.n_agreeing)
+    return Fit(
+        mdm, tuple(rounds.done), climb.state.converged, stopped, n_dropped, climb.state.n_agreeing
+    )
 
 
-@checked
-def select(
-    aggregator: Aggregator,
-    n_components: Iterable[int] | Literal["auto"],
-    *,
-    n_categories: int,
-    max_size: int,
-    held_out: float = 0.2,
-    refit: bool = True,
-    max_rounds: int = 50,
-    cohort_size: int | None = None,
-    tol: float = 1e-3,
-    patience: int = 3,
-    max_upload: int = 50_000,
-    sizes: SizeModel = "binned",
-    size_prior: float = 1.0,
-    category_prior: float = 1e-3,
-    policy: Policy = DEFAULT,
-    rng: int | np.random.Generator | None = None,
-    on_round: Callable[[SelectionRound], None] | None = None,
-) -> Selection:
-    """Choose the number of components by the likelihood of clients that were not fitted.
-
-    Parameters
-    ----------
-    aggregator : Aggregator
-    n_components : iterable of int, or "auto"
-        The candidates, all fitted in the same rounds; "auto" tries more and more components until the
-        held-out likelihood has stopped rising.
-    n_categories, max_size : int
-        Declared, never measured from clients.
-    held_out : float
-        The share of the clients that scores.
-    refit : bool
-        After the choice, the chosen mixture goes on with all clients for up to six rounds (not with
-        sampled cohorts). Without, the clients that scored are never fitted.
-    max_rounds, cohort_size, tol, patience, max_upload, sizes, size_prior, category_prior, policy, rng
-        As in `fit`; `max_upload` holds for all candidates of a round together. Candidates that do not
-        fit into it side by side are fitted in groups, those of "auto" four at a time at most, and
-        `max_rounds` holds for each group.
-    on_round : callable, optional
-        Called with a `SelectionRound` after each round.
-
-    Returns
-    -------
-    Selection
-        With the smallest number of components whose held-out likelihood is within a quarter of a
-        standard error of the best one's, judged on the difference between the two, client by client.
-
-    Examples
-    --------
-    >>> import polyurn as pu
-    >>> from polyurn.model.paper_truths import truth
-    >>> clients = pu.LocalAggregator(truth("appendix-a").sample(1000, rng=0), rng=1)
-    >>> choice = pu.select(clients, range(1, 5), n_categories=5, max_size=100, rng=2)
-    >>> choice.n_components, choice.mdm.n_components
-    (3, 3)
-    """
-    asked = GRID if n_components == "auto" else _numbers(n_components)
-    settings = Settings(
-        max_rounds=max_rounds, cohort_size=cohort_size, tol=tol, patience=patience,
-        max_upload=max_upload, policy=policy,
-    )  # fmt: skip
-    model = (n_categories, max_size, sizes, size_prior, category_prior)
-    smallest, largest = _problem(asked[0], *model), _problem(asked[-1], *model)
-    if max_rounds < _FEWEST_ROUNDS:
-        raise ParameterError(
-            f"expected max_rounds of at least {_FEWEST_ROUNDS} for a selection, got {max_rounds}"
-        )
-    if not 0 < held_out < 1:
-        raise ParameterError(f"expected held_out between 0 and 1, got {held_out}")
-    (smallest if n_components == "auto" else largest).check_upload(max_upload)
-    done: list[SelectionRound] = []
-
-    def report(n_clients: int, n_numbers: int, climbing: Sequence[int]) -> None:
-        climbs = dict(sorted(rounds.climbs.items()))
-        values = {k: c.state.value for k, c in climbs.items() if c.state.best is not None}
-        running = tuple(k for k, c in climbs.items() if c.goes_on)
-        starts = {k: _shown(climbs[k].state) for k in climbing if k in values}
-        done.append(SelectionRound(rounds.n_rounds, n_clients, n_numbers, values, running, starts))
-        if on_round is not None:
-            on_round(done[-1])
-
-    random = np.random.default_rng(rng)
-    rounds = _Rounds(aggregator, smallest, settings, random, held_out=held_out, on_round=report)
-    rounds.survey()
+def _fit_several(
+    rounds: "_Rounds", numbers: Sequence[int], random: np.random.Generator, *, auto: bool,
+    at_once: bool, refit: bool,
+) -> Fit:  # fmt: skip
+    """Searches for several numbers of components, and the choice that held-out clients make."""
     # A cohort that is a sample may be smaller next time.
-    whole = n_components != "auto" and rounds.settings.cohort_size is None
+    whole = not auto and rounds.settings.cohort_size is None
     most = max(rounds.n_fitted / (1 if whole else _CLIENTS_EACH), 1.0)
-    todo = [k for k in asked if k <= most]
-    skipped = tuple(k for k in asked if k > most)
-    at_most = len(todo)
-    if n_components == "auto":
-        todo = [k for k in todo if rounds.problem(k).trial_cost <= max_upload]
-        skipped, at_most = (), _AT_ONCE
+    todo = [k for k in numbers if k <= most]
+    if auto:
+        todo = _affordable(rounds, todo, at_once=at_once)
     if not todo:
-        needs = counted(asked[0], "component needs", "components need")
+        needs = counted(numbers[0], "component needs", "components need")
         raise ParameterError(f"{needs} at least as many clients, got {rounds.n_fitted:.0f} to fit")
-    for group in _groups(rounds, todo, at_most):
+    for group in _groups(rounds, todo, _AT_ONCE if auto and not at_once else len(todo)):
         rounds.climb(group, random.spawn(len(group)))
         chosen, candidates = _choose(rounds)
-        best = max(candidates, key=lambda c: c.log_likelihood).n_components
-        if n_components == "auto" and sum(c.n_components > best for c in candidates) >= _WORSE:
+        largest = candidates[-1].n_components
+        half = [c for c in candidates if 2 * c.n_components <= largest]
+        saturated = auto and any(c.behind <= c.behind_error for c in half)
+        if saturated:
             break
     assert rounds.scores is not None
     n_held_out = int(rounds.scores.n_clients)
     mdm, joined = rounds.join(chosen, random) if refit else (cast(MDM, chosen.mdm), ())
-    return Selection(
-        chosen.n_components, mdm, candidates, rounds.n_rounds, n_held_out, tuple(done), skipped,
-        joined=joined,
+    unfinished = [c.n_components for c in candidates if not (c.converged or c.overtaken)]
+    return Fit(
+        mdm, rounds.done_with(chosen.n_components), not unfinished,
+        _reason_of_several(unfinished, largest if saturated else 0),
+        chosen.n_components - mdm.n_components, chosen.n_agreeing,
+        n_components=chosen.n_components, candidates=candidates, n_held_out=n_held_out,
+        skipped=() if auto else tuple(k for k in numbers if k > most), joined=joined,
     )  # fmt: skip
 
 
-def _numbers(n_components: Iterable[int]) -> tuple[int, ...]:
-    numbers = tuple(sorted(set(n_components)))
-    if not numbers:
-        raise ParameterError("expected at least one number of components to choose from, got none")
-    return numbers
+def _affordable(rounds: "_Rounds", numbers: Sequence[int], *, at_once: bool) -> list[int]:
+    """The numbers of components that an upload allows: one at a time, or several trials of all."""
+    costs = np.array([rounds.problem(k).trial_cost for k in numbers])
+    fits = costs.cumsum() * _TRIALS_EACH if at_once else costs
+    n = max(int((fits <= rounds.settings.max_upload).sum()), 1)
+    return list(numbers[:n])
 
 
 def _shown(state: State) -> dict[int, float]:
@@ -317,23 +227,24 @@ class _Climb:
 
 
 class _Rounds:
-    """Searches that climb in the same rounds; with `held_out`, the rest of the clients scores them.
-
-    `on_round` is called with the number of clients and of numbers, and the K that climbed.
-    """
+    """Searches that climb in the same rounds; with `held_out`, the rest of the clients scores them."""
 
     def __init__(
         self, aggregator: Aggregator, problem: Problem, settings: Settings,
-        rng: np.random.Generator, *, held_out: float = 0.0,
-        on_round: Callable[[int, int, Sequence[int]], None],
+        rng: np.random.Generator, *, held_out: float | None = None,
+        on_round: Callable[[Round], None] | None,
     ) -> None:  # fmt: skip
         if settings.cohort_size == getattr(aggregator, "n_clients", None):  # that is everybody
             settings = replace(settings, cohort_size=None)
         self.settings, self.n_rounds = settings, 0
         self.climbs: dict[int, _Climb] = {}
         self.scores: ScoreStatistics | None = None  # of what there is now
+        self.done: list[Round] = []
+        self._starts: list[
+            dict[int, dict[int, float]]
+        ] = []  # in each round, of each K that climbed
         self._aggregator, self._problem, self._rng = aggregator, problem, rng
-        self._held_out, self._on_round = held_out, on_round
+        self._held_out, self._on_round = held_out or 0.0, on_round
 
     def problem(self, n_components: int) -> Problem:
         """The problem with this number of components."""
@@ -362,7 +273,7 @@ class _Rounds:
         )
         self._problem = replace(problem, size_bins=bins)
         self._land = landscape(question, surveyed, sizes=not problem.shared_sizes)
-        self._on_round(int(self.n_fitted), question.n_numbers, ())
+        self._end(self.n_fitted, {"survey": question.n_numbers})
 
     def climb(self, numbers: Sequence[int], streams: Sequence[np.random.Generator]) -> None:
         """Fit these numbers of components side by side, then let the held-out clients score all."""
@@ -382,13 +293,48 @@ class _Rounds:
             ends = all(self.climbs[k].state.nearly_done for k in climbing)
             scoring = n_scoring and left > 1 and (ends or self._doubts(climbing))
             before = {k: self.climbs[k].state for k in climbing if scoring}
-            n_numbers = self._learn(climbing, scoring=bool(scoring))
+            sent = self._learn(climbing, scoring=bool(scoring))
             if scoring:
                 self._give_up(before)
             n_clients = min(self.climbs[k].state.n_clients for k in climbing)
-            self._on_round(int(n_clients), n_numbers, climbing)
+            self._end(n_clients, sent, climbing)
         if n_scoring and self.scores is None:
-            self._keep(self._aggregate(self._score()))
+            question = self._score()
+            self._keep(self._aggregate(question))
+            self._end(self.n_fitted, {"scores": question.n_numbers})
+
+    def done_with(self, n_components: int) -> tuple[Round, ...]:
+        """The rounds, with the likelihoods of one number of components, whose starts are published."""
+        rounds = zip(self.done, self._starts, strict=True)
+        return tuple(
+            replace(
+                one,
+                log_likelihood=round(one.values.get(n_components, np.nan), _DIGITS),
+                starts=starts.get(n_components, {}),
+            )
+            for one, starts in rounds
+        )
+
+    def _end(self, n_clients: float, sent: dict[str, int], climbing: Sequence[int] = ()) -> None:
+        """Note a round that has ended, and report it."""
+        climbs = dict(sorted(self.climbs.items()))
+        judged = {k: c.state for k, c in climbs.items() if c.state.best is not None}
+        one = None if self._held_out else next(iter(judged.values()), None)
+        self._starts.append({k: _shown(judged[k]) for k in climbing if k in judged})
+        done = Round(
+            self.n_rounds,
+            None if one is None else populated(one)[0],
+            np.nan if one is None else one.value,
+            int(n_clients),
+            sum(sent.values()),
+            {} if one is None else _shown(one),
+            sent,
+            {k: state.value for k, state in judged.items()},
+            tuple(k for k, c in climbs.items() if c.goes_on),
+        )
+        self.done.append(done)
+        if self._on_round is not None:
+            self._on_round(done)
 
     def join(self, chosen: Candidate, rng: np.random.Generator) -> tuple[MDM, tuple[float, ...]]:
         """The chosen mixture after a few rounds with all clients, and its likelihood in each of them."""
@@ -398,12 +344,13 @@ class _Rounds:
         climb, problem = self.climbs[chosen.n_components], self.problem(chosen.n_components)
         number = 1 + max(climb.state.starts, default=0)  # judged by other clients, another path
         values = []
-        for state, n_numbers in join(
+        for state, asked in join(
             mdm, problem, self.settings, self._aggregate, number=number, rng=rng
         ):
             climb.state = state
             values.append(state.value)
-            self._on_round(int(state.n_clients), n_numbers, [chosen.n_components])
+            cost = self.problem(mdm.n_components).trial_cost
+            self._end(state.n_clients, _purposes(asked, cost), [chosen.n_components])
         return populated(climb.state)[0], tuple(values)
 
     def _uploads(self, numbers: Sequence[int]) -> list[int]:
@@ -414,13 +361,17 @@ class _Rounds:
         trials = self.settings.max_upload / sum(costs)
         return [int(trials * cost) for cost in costs]
 
-    def _learn(self, numbers: Sequence[int], *, scoring: bool) -> int:
-        """One round with the queries of all searches; return how many numbers a client sends."""
+    def _learn(self, numbers: Sequence[int], *, scoring: bool) -> dict[str, int]:
+        """One round with the queries of all searches; return what the numbers of a client are for."""
         climbs = [self.climbs[k] for k in numbers]
         asked = [climb.search.queries() for climb in climbs]
         for climb, upload in zip(climbs, self._uploads(numbers), strict=True):
             climb.search.max_upload = upload  # with the upload that others no longer need
         batch = self._fitted(Batch(tuple(q for queries in asked for q in queries)))
+        sent = Counter[str]()
+        for climb, queries in zip(climbs, asked, strict=True):
+            for query in queries:
+                sent.update(_purposes(query, climb.search.problem.trial_cost))
         self.scores = None
         if scoring:
             both = self._aggregate(Batch((batch, self._score())))
@@ -434,7 +385,7 @@ class _Rounds:
             climb.n_rounds += 1
             climb.n_changed += climb.state.changed
             del answers[: len(queries)]
-        return batch.n_numbers  # a client is either fitted or scores
+        return sent  # a client is either fitted or scores
 
     def _doubts(self, climbing: Sequence[int]) -> bool:
         """Whether to test now if larger candidates that still climb can do better than others."""
@@ -495,6 +446,20 @@ class _Rounds:
         return Part(Score(mdms), 1.0 - self._held_out, 1.0)
 
 
+def _purposes(query: Query[Any], trial_cost: int) -> dict[str, int]:
+    """How many of the numbers of an answer are for what."""
+    inner = query.query if isinstance(query, Part) else query
+    if isinstance(inner, Batch):
+        parts = Counter[str]()
+        for one in inner.queries:
+            parts.update(_purposes(one, trial_cost))
+        return parts
+    if not isinstance(inner, Expect):
+        return {"starts": inner.n_numbers}
+    curvature = inner.n_numbers - trial_cost
+    return {"steps": trial_cost, **({"curvature": curvature} if curvature else {})}
+
+
 def begin_search(
     problem: Problem, land: Landscape, settings: Settings, rng: np.random.Generator, *,
     n_clients: float, buckets: float = 1.0,
@@ -547,6 +512,21 @@ def _reason(climb: _Climb, settings: Settings, n_surveyed: float, n_components: 
         some += f", while clients left or came in {counted(climb.n_changed, 'round')}"
         advice += "; if they always do, ask samples of them (cohort_size)"
     return f"stopped at max_rounds={settings.max_rounds} before it converged{some}; {advice}"
+
+
+def _reason_of_several(unfinished: Sequence[int], saturated_at: int) -> str:
+    """What ended the rounds of several numbers of components."""
+    if unfinished:
+        return (
+            f"stopped at max_rounds before K = {ranges(unfinished)} converged; allow more rounds: "
+            "held-out clients may then find them likelier"
+        )
+    if saturated_at:
+        return (
+            f"converged: from {saturated_at // 2} to {saturated_at} components the held-out likelihood "
+            "gains less than a standard error"
+        )
+    return "converged: every K, or a smaller one was already better than it could become"
 
 
 def _groups(rounds: _Rounds, numbers: Sequence[int], at_most: int) -> Iterator[tuple[int, ...]]:

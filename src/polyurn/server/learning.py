@@ -7,18 +7,19 @@ process or from the nodes of a federation.
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from polyurn.errors import ParameterError
-from polyurn.server.fit_results import Fit, Selection
-from polyurn.server.fitting import fit, select
+from polyurn.server.fit_results import Fit
+from polyurn.server.fit_settings import Settings
+from polyurn.server.fitting import fit_sums
 from polyurn.server.paper import fit_paper
 from polyurn.wire import Aggregator
 
 if TYPE_CHECKING:  # a fit with exact sums does not wait for the private one to be loaded
     from polyurn.server.private.private_fit import PrivateSelection
 
-Components: TypeAlias = Sequence[int] | Literal["auto"]
+# What "auto" offers where every K has noise of its own.
+PRIVATE_GRID = range(1, 7)
 
-HELD_OUT = 0.2  # the share of clients that scores, where none is given
+Components: TypeAlias = Sequence[int] | Literal["auto"]
 
 
 def selects(components: Components, held_out: float | None = None) -> bool:
@@ -37,6 +38,7 @@ def learn(
     epsilon: float | None = None,
     delta: float | None = None,
     held_out: float | None = None,
+    at_once: bool = True,
     max_rounds: int = 50,
     tol: float = 1e-3,
     patience: int = 3,
@@ -47,12 +49,12 @@ def learn(
     category_prior: float | None = None,
     rng: int = 0,
     on_round: Callable[[Any], None] | None = None,
-) -> "Fit | Selection | PrivateSelection":
+) -> "Fit | PrivateSelection":
     """Fit one number of components, or choose among several; None stands for the method's default.
 
     One number with a `held_out` share is a choice of one, which held-out clients score. Clients of a
     share that was asked for are never fitted; those of the default share are, once they have chosen. The
-    other parameters are those of `fit`, `fit_paper`, `select`, `fit_private` and `select_private`.
+    other parameters are those of `fit_sums`, `fit_paper`, `fit_private` and `select_private`.
     """
     model = {"sizes": sizes, "size_prior": size_prior, "category_prior": category_prior}
     common: dict[str, Any] = {name: value for name, value in model.items() if value is not None}
@@ -61,20 +63,21 @@ def learn(
         from polyurn.server.private.private_fit import fit_private, select_private
 
         common |= {"epsilon": epsilon, "delta": delta, "rng": rng}
-        if components == "auto":
-            raise ParameterError("expected --components as 1:6 or 2,4,8 with --epsilon, got auto")
         if selects(components):
-            return select_private(aggregator, components, **common)
-        return fit_private(aggregator, n_components=components[0], **common)
-    common["cohort_size"] = cohort_size
+            offered = PRIVATE_GRID if components == "auto" else components
+            return select_private(aggregator, offered, **common)
+        return fit_private(aggregator, n_components=int(components[0]), **common)
     if method == "paper":
         return fit_paper(
             aggregator, n_components=int(components[0]), n_rounds=max_rounds, moments=moments,
-            **common,
+            cohort_size=cohort_size, **common,
         )  # fmt: skip
-    common |= {"max_rounds": max_rounds, "tol": tol, "patience": patience, "rng": rng}
-    common["max_upload"] = max_upload
-    if selects(components, held_out):
-        share = HELD_OUT if held_out is None else held_out
-        return select(aggregator, components, held_out=share, refit=held_out is None, **common)
-    return fit(aggregator, n_components=int(components[0]), **common)
+    settings = Settings(
+        max_rounds=max_rounds, cohort_size=cohort_size, tol=tol, patience=patience,
+        max_upload=max_upload,
+    )  # fmt: skip
+    one = not selects(components, held_out)
+    return fit_sums(
+        aggregator, int(components[0]) if one else components, settings=settings, held_out=held_out,
+        at_once=at_once, rng=rng, **common,
+    )  # fmt: skip

@@ -23,7 +23,7 @@ _MOST_JOINED = 6
 def join(
     mdm: MDM, problem: Problem, settings: Settings, ask: Callable[[Query[Any]], Any], *, number: int,
     rng: np.random.Generator,
-) -> Iterator[tuple[State, int]]:  # fmt: skip
+) -> Iterator[tuple[State, Query[Any]]]:  # fmt: skip
     """Climb on from a mixture with all clients: each round's state and number of numbers."""
     problem = replace(problem, n_components=mdm.n_components)
     parameters = Parameters(mdm.weights, mdm.alphas, mdm.sizes)
@@ -33,6 +33,6 @@ def join(
         batch = Batch(tuple(race.queries()))
         state = race.learn(list(ask(batch).answers))
         ends = state.converged or left == 1
-        yield replace(state, converged=ends), batch.n_numbers
+        yield replace(state, converged=ends), batch
         if ends:
             break

@@ -249,17 +249,18 @@ def _fitted(saved: Saved[MDM], read: ClientTable | PackedClients) -> NDArray[np.
         return None
     if data != data_provenance(read, held_out=data.held_out):
         return None
-    choice = origin.selection
-    if choice is not None and choice.joined:
-        judges: NDArray[np.bool_] = np.ones(read.shape[0], dtype=bool)
-        fitted, n, stated = judges, choice.n_clients, max(choice.joined)
-    elif choice is not None and data.held_out is not None and isinstance(origin.seed, int):
+    fit = origin.fit
+    if fit is None or not fit.rounds:
+        return None
+    judges: NDArray[np.bool_] = np.ones(read.shape[0], dtype=bool)
+    if fit.joined:
+        fitted, n, stated = judges, fit.n_clients, max(fit.joined)
+    elif fit.chosen is None:
+        fitted, n, stated = judges, fit.n_clients, fit.rounds[-1].log_likelihood
+    elif data.held_out is not None and isinstance(origin.seed, int):
         clients: Any = read.aggregator(seed=origin.seed, sampling="fixed", threads=1)
-        judges = clients.held_out(data.held_out)
-        fitted, n, stated = ~judges, choice.n_held_out, choice.chosen.log_likelihood
-    elif origin.fit is not None and origin.fit.rounds:
-        fitted = judges = np.ones(read.shape[0], dtype=bool)
-        n, stated = origin.fit.n_clients, origin.fit.rounds[-1].log_likelihood
+        judges = np.asarray(clients.held_out(data.held_out))
+        fitted, n, stated = ~judges, fit.n_held_out, fit.chosen.log_likelihood
     else:
         return None
     if isinstance(read, ClientTable) and n == judges.sum():

@@ -1,7 +1,7 @@
 """How a file came about: the field "provenance" of a model's file or of a comparison.
 
-The version, seed and command, the data, the rounds of the fit or the selection, and the traffic between
-a federation's nodes and the server. What a user adds is kept as it is. Nothing is measured here, and no
+The version, seed and command, the data, the rounds of the fit, and the traffic between a federation's
+nodes and the server. What a user adds is kept as it is. Nothing is measured here, and no
 file is read or written.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from polyurn.errors import FileError, ParameterError
 from polyurn.privacy.private_aggregator import PrivateAggregator
 from polyurn.privacy.statement import Guarantee, in_words
-from polyurn.server.fit_results import Fit, Selection
+from polyurn.server.fit_results import Fit
 from polyurn.typed.json_form import Count, Finite, from_json, read_value, shown, to_json
 from polyurn.wire import Aggregator
 from polyurn.wire.traffic import Traffic
@@ -83,7 +83,6 @@ class Provenance:
     interrupted_after_round : int or None
         The round after which the user ended the fit.
     fit : Fit or None
-    selection : Selection or None
     privacy : PrivacyProvenance or None
     traffic : Traffic or None
         Of a model that was fitted over the nodes of a federation.
@@ -109,33 +108,25 @@ class Provenance:
     data: DataProvenance | str | None = None
     interrupted_after_round: Count | None = None
     fit: Fit | None = None
-    selection: Selection | None = None
     privacy: PrivacyProvenance | None = None
     traffic: Traffic | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, learned: "Fit | Selection | PrivateSelection", **others: Any) -> Self:
+    def of(cls, learned: "Fit | PrivateSelection", **others: Any) -> Self:
         """The provenance of a mixture that was just learned; `others` are more of the fields."""
-        if isinstance(learned, Selection):
-            return cls(selection=learned, privacy=PrivacyProvenance.of(None), **others)
         if isinstance(learned, Fit):
             return cls(fit=learned, privacy=PrivacyProvenance.of(learned.guarantee), **others)
         candidates = [asdict(one) for one in learned.candidates]
         return cls.of(learned.fit, more={"candidates": candidates}, **others)
 
     @property
-    def rounds(self) -> Fit | Selection | None:
-        """The rounds of the selection or the fit, if the file keeps them."""
-        return self.selection or self.fit
-
-    @property
     def privacy_in_words(self) -> str:
         """What is guaranteed to a client; nothing if the file does not state it."""
         if self.privacy is not None:
             return in_words(self.privacy.guarantee)
-        return in_words(None) if self.rounds is not None else UNKNOWN_ORIGIN
+        return in_words(None) if self.fit is not None else UNKNOWN_ORIGIN
 
     def to_json(self) -> dict[str, Any]:
         """What is known, for JSON."""
@@ -149,7 +140,7 @@ class Provenance:
         """Read what `to_json` or a user wrote; `left_out` names the parts that could not be read.
 
         Version, seed, command and data are only shown, so that any value of a user is taken as a text. A
-        fit or a selection gets the `model`, and a fit gets the guarantee of the file.
+        fit gets the `model` and the guarantee of the file.
         """
         if not isinstance(document, Mapping):
             return cls(left_out=(f"{where}: expected an object, got {shown(document)}",))
@@ -166,9 +157,9 @@ class Provenance:
             try:
                 if value is None or (name == "data" and not _is_table(value)):
                     values[name] = _text(value)
-                elif name in ("fit", "selection"):
+                elif name == "fit":
                     known = {"mdm": model}
-                    if name == "fit" and (privacy := values.get("privacy")) is not None:
+                    if (privacy := values.get("privacy")) is not None:
                         known["guarantee"] = privacy.guarantee
                     values[name] = from_json(kind, value, where=at, parsed=known)
                 else:
@@ -202,7 +193,6 @@ _SECTIONS: dict[str, Any] = {
     "interrupted_after_round": Count,
     "privacy": PrivacyProvenance,
     "fit": Fit,
-    "selection": Selection,
     "traffic": Traffic,
 }
 _KNOWN = {item.name for item in fields(Provenance)} - {"more", "left_out"}

@@ -87,7 +87,6 @@ def test_whether_there_is_a_guarantee_has_to_be_said(run, fed):
         (("--delta", 1), ["delta from"]),
         (("--ledger-epsilon", -1), ["epsilon above 0"]),
         (("--plain", "--trust", "distributed"), ["trust central, local in plain sums"]),
-        (("--components", "auto"), ["1:6 or 2,4,8 with epsilon, got auto"]),
         (("--sizes", "exact"), ["sizes binned or shared with epsilon"]),
         (("--rounds", 9), ["--rounds has no effect with --epsilon"]),
         (("--cohort", 3), ["--cohort has no effect with --epsilon"]),

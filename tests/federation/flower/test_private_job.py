@@ -71,7 +71,7 @@ def test_a_private_choice_of_k_is_charged_once_for_all_k(here):
     provenance = load_saved(folder.result).provenance
     assert provenance.privacy.guarantee.epsilon == pytest.approx(1.0)
     assert [one["n_components"] for one in provenance.more["candidates"]] == [1, 2]
-    assert provenance.selection is None
+    assert provenance.fit.candidates == ()
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_a_node_that_hangs_in_mid_run_is_told_as_it_happens_and_kept(tmp_path, c
 def test_a_selection_ends_in_a_model_and_its_table(here):
     folder = here.job(selects=True, components=(1, 2), max_rounds=5)
     perform(here.exchange, folder)
-    assert load_saved(folder.result).provenance.selection.n_held_out > 0
+    assert load_saved(folder.result).provenance.fit.n_held_out > 0
     assert all("running" in event for event in events(folder))
 
 

@@ -24,7 +24,7 @@ from polyurn.federation.flower.processes import alive, is_running
 from polyurn.federation.folder import FederationFolder
 from polyurn.federation.jobs import JobFolder, MixtureJob, StyleJob
 from polyurn.privacy.ledger import Budget
-from polyurn.server.fit_results import Round, SelectionRound
+from polyurn.server.fit_results import Round
 from polyurn.storage.ledger_file import LedgerFile
 from polyurn.typed.json_form import from_json
 from polyurn.wire.traffic import Traffic
@@ -133,27 +133,20 @@ def _progress(job: MixtureJob | StyleJob) -> Iterator[Callable[[dict[str, Any]],
 
 @contextmanager
 def _rounds(job: MixtureJob) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """A function that shows each round of a fit or a selection."""
-    if job.selects and job.epsilon is None:
-        with selection_progress(talk) as on_round:
-
-            def on_selection(event: dict[str, Any]) -> None:
-                values = {int(k): value for k, value in event["values"].items()}
-                shown = {"values": values, "running": tuple(event["running"])}
-                shown["n_clients"] = event["n_clients"]
-                on_round(from_json(SelectionRound, event, parsed=shown))
-
-            yield on_selection
-        return
-    n_rounds, unseen = (
-        (job.max_rounds, STARTING) if job.epsilon is None else (N_PRIVATE_ROUNDS, NOISED)
+    """A function that shows each round of a fit, of one number of components or of several."""
+    unseen, n_rounds = (
+        (STARTING, job.max_rounds) if job.epsilon is None else (NOISED, N_PRIVATE_ROUNDS)
     )
-    with fit_progress(talk, n_rounds, unseen=unseen) as on_fit_round:
+    several = job.selects and job.epsilon is None
+    shown = selection_progress(talk) if several else fit_progress(talk, n_rounds, unseen=unseen)
+    with shown as on_round:
 
-        def on_fit(event: dict[str, Any]) -> None:
-            on_fit_round(from_json(Round, event, parsed={"n_clients": event["n_clients"]}))
+        def on_event(event: dict[str, Any]) -> None:
+            values = {int(k): value for k, value in event.get("values", {}).items()}
+            known = {"values": values, "running": tuple(event.get("running", ()))}
+            on_round(from_json(Round, event, parsed={**known, "n_clients": event["n_clients"]}))
 
-        yield on_fit
+        yield on_event
 
 
 def _news(event: dict[str, Any], job: MixtureJob) -> str:

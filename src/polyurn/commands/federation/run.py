@@ -32,7 +32,9 @@ def run_command(
     search: SearchOptions,
     nodes: NodeOptions,
     components: str = option(
-        "1:6", "One number of components; or to choose from: 1:6, 2,4,8 or auto."
+        "auto",
+        "One number of components; or to choose from: 1:6, 2,4,8. auto offers 1,2,4,8,... in the same "
+        "rounds, as far as max_upload allows.",
     ),
     output: Path | None = OUTPUT,
     checkpoint: Path | None = CHECKPOINT,
@@ -57,6 +59,7 @@ def run_command(
     from polyurn.commands.views import say_learned, show_learned
     from polyurn.federation.folder import FederationFolder
     from polyurn.federation.jobs import MixtureJob
+    from polyurn.server.fitting import DEAR_ROUNDS, ROUNDS
     from polyurn.server.learning import selects
     from polyurn.storage.files import write_whole
     from polyurn.storage.models import load_saved
@@ -75,7 +78,7 @@ def run_command(
         cohort_size=cohort,
         sizes=sizes,
         checkpoint=None if checkpoint is None else str(checkpoint.absolute()),
-        **search.given(),
+        **search.given(max_rounds=DEAR_ROUNDS if numbers == "auto" else ROUNDS),
         **terms,
     )
     done = perform(files, job)

@@ -14,7 +14,8 @@ from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import Sizes
 from polyurn.privacy.noise import Noise
-from polyurn.server.fitting import fit
+from polyurn.server.fit_settings import Settings
+from polyurn.server.fitting import fit_sums
 from polyurn.server.private.private_fit import fit_private
 from polyurn.typed.arguments import checked
 from polyurn.typed.json_form import to_json
@@ -112,10 +113,10 @@ def expected_losses(
         def lost(mdm: MDM, fresh: Any = fresh, best: float = best) -> float:
             return float(best - mdm.logpmf_given_size(fresh).mean())
 
-        losses[i, -1] = lost(fit(clients, n_components=1, rng=stream, **bounds).mdm)
+        losses[i, -1] = lost(fit_sums(clients, 1, settings=Settings(), rng=stream, **bounds).mdm)
         for j, epsilon in enumerate(names):
             if epsilon is None:
-                done = fit(clients, n_components=n_components, rng=stream, **bounds)
+                done = fit_sums(clients, n_components, settings=Settings(), rng=stream, **bounds)
             else:
                 done = fit_private(
                     clients, epsilon=epsilon, delta=delta, n_components=n_components,

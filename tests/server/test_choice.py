@@ -1,9 +1,9 @@
-"""`select`: every number of components in the same rounds, judged by clients that were not fitted."""
+"""Several numbers of components in the same rounds, judged by clients that were not fitted."""
 
 import numpy as np
 import pytest
 
-from polyurn import MDM, LocalAggregator, SizeBins, Sizes, select
+from polyurn import MDM, LocalAggregator, SizeBins, Sizes, fit
 from polyurn.errors import ParameterError, ZeroLikelihoodError
 from polyurn.model.paper_truths import truth
 from polyurn.server.fit_settings import DEFAULT, Policy
@@ -16,7 +16,7 @@ APPENDIX_A = truth("appendix-a")
 
 def choose(counts, numbers, *, seed=0, **more):
     bounds = {"n_categories": 5, "max_size": 100, "sizes": "shared", "rng": seed}
-    return select(LocalAggregator(counts, rng=seed), numbers, **{**bounds, **more})
+    return fit(LocalAggregator(counts, rng=seed), n_components=numbers, **{**bounds, **more})
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -65,7 +65,7 @@ class Watched:
 def test_no_client_scores_that_was_fitted_before(max_rounds):
     counts = np.stack([np.arange(1, 101), np.arange(100, 0, -1) + 2 * np.arange(100)], axis=1)
     clients = Watched(counts)
-    select(clients, [1, 2], n_categories=2, max_size=400, max_rounds=max_rounds, rng=0)
+    fit(clients, n_components=[1, 2], n_categories=2, max_size=400, max_rounds=max_rounds, rng=0)
     assert (clients.n_both > 1) == (max_rounds == 50)  # scored in the last round, or after it
     assert clients.fitted.isdisjoint(clients.scored)
     assert clients.fitted | clients.scored == set(range(100))
@@ -95,7 +95,9 @@ def test_held_out_clients_are_fitted_after_the_choice_and_their_score_stands(coh
 def test_differences_are_judged_client_by_client():
     counts = APPENDIX_A.sample(800, rng=3)
     aggregator = LocalAggregator(counts, rng=4)
-    choice = select(aggregator, [2, 3, 4], n_categories=5, max_size=100, sizes="shared", rng=5)
+    choice = fit(
+        aggregator, n_components=[2, 3, 4], n_categories=5, max_size=100, sizes="shared", rng=5
+    )
     held = members(800, seed=4, low=0.8, high=1.0)
     logs = np.stack([c.mdm.logpmf(counts[held]) for c in choice.candidates])
     best = logs.mean(axis=1).argmax()
@@ -147,12 +149,46 @@ def test_all_numbers_together_stay_within_the_upload():
     assert max(sent) <= 4_000
 
 
-def test_auto_stops_when_more_components_do_not_help():
-    choice = choose(APPENDIX_A.sample(800, rng=1), "auto", max_rounds=20)
+def test_auto_of_a_table_does_not_stop_before_to_double_k_gains_less_than_a_standard_error():
+    choice = fit(APPENDIX_A.sample(800, rng=1), sizes="shared", rng=1)
     assert choice.n_components in (3, 4)
     tried = [c.n_components for c in choice.candidates]
     assert tried == list(GRID[: len(tried)])
-    assert len(tried) < len(GRID)
+    assert 2 * choice.n_components <= tried[-1] < GRID[-1]
+    assert f"from {tried[-1] // 2} to {tried[-1]} components" in choice.stopped
+
+
+def test_auto_of_clients_elsewhere_takes_no_more_rounds_than_its_largest_number():
+    choice = choose(APPENDIX_A.sample(800, rng=1), "auto")
+    tried = [c.n_components for c in choice.candidates]
+    assert tried == [2**i for i in range(len(tried))]
+    assert tried[-1] >= 16
+    slowest = max(c.n_rounds for c in choice.candidates)
+    assert choice.n_rounds <= slowest + 1 + len(choice.joined) <= 40
+    assert max(r.n_numbers for r in choice.rounds) <= 50_000
+    few = choose(APPENDIX_A.sample(800, rng=1), "auto", max_upload=2_000)
+    assert few.candidates[-1].n_components < tried[-1]
+    assert max(r.n_numbers for r in few.rounds) <= 2_000
+
+
+def test_where_a_result_went_is_not_left_to_guess():
+    choice = choose(APPENDIX_A.sample(300, rng=0), [1, 2])
+    assert sum(choice.sent.values()) == choice.n_numbers == sum(r.n_numbers for r in choice.rounds)
+    assert set(choice.sent) <= {"survey", "starts", "steps", "curvature", "scores"}
+    assert choice.cost.startswith(
+        f"{choice.n_rounds} rounds, {choice.n_numbers:,} numbers from a client"
+    )
+
+
+def test_a_round_in_which_held_out_clients_only_score_is_counted():
+    clients = Watched(APPENDIX_A.sample(100, rng=0))
+    asked = []
+    clients.inner = type("Noting", (), {
+        "aggregate": lambda self, query, size, inner=clients.inner: (
+            asked.append(query), inner.aggregate(query, size))[1]
+    })()  # fmt: skip
+    choice = fit(clients, n_components=[1, 2], n_categories=5, max_size=100, max_rounds=6, rng=0)
+    assert choice.n_rounds == len(asked) == choice.rounds[-1].number
 
 
 def test_progress_tells_all_numbers_at_once():
@@ -190,7 +226,7 @@ def test_one_held_out_client_is_found_in_the_first_round_not_after_twelve(n_clie
     clients = Watched(APPENDIX_A.sample(n_clients, rng=0))
     seen = []
     with pytest.raises(ParameterError, match=r"2 held out, got \d and \d; .* 25 clients") as said:
-        select(clients, [1, 2], n_categories=5, max_size=100, rng=0, on_round=seen.append)
+        fit(clients, n_components=[1, 2], n_categories=5, max_size=100, rng=0, on_round=seen.append)
     assert not seen
     assert clients.n_both == 1
     assert "\n" not in str(said.value)
@@ -208,7 +244,7 @@ def test_a_selection_says_where_the_largest_number_won_and_what_to_offer_next():
     won = choose(counts, [1, 2])
     assert won.n_components == 2
     assert "K = 2 is the largest that was offered" in won.caution
-    assert "--components 2:4" in won.caution
+    assert "--components 2,3,4 (in Python n_components=[2, 3, 4])" in won.caution
     assert choose(counts, [2]).caution == ""
     one = choose(MDM([1.0], [[2.0] * 5], Sizes.constant(30)).sample(300, rng=0), [1, 2])
     assert one.n_components == 1
@@ -234,8 +270,8 @@ def test_numbers_that_there_are_too_few_clients_for_are_left_out_and_said():
 @pytest.mark.parametrize("seed", range(4))
 def test_auto_copes_with_small_cohorts(seed):
     counts = truth("medium/2").sample(300, rng=0)
-    choice = select(
-        LocalAggregator(counts, rng=seed), "auto", n_categories=10, max_size=20,
+    choice = fit(
+        LocalAggregator(counts, rng=seed), n_components="auto", n_categories=10, max_size=20,
         cohort_size=50, max_rounds=8, rng=seed,
     )  # fmt: skip
     assert choice.n_components >= 1
@@ -245,7 +281,7 @@ def test_a_selection_that_ran_out_of_rounds_says_so():
     counts = APPENDIX_A.sample(300, rng=0)
     short = choose(counts, [1, 2, 3], max_rounds=6)
     assert short.unfinished == (1, 2, 3)
-    assert "K = 1, 2, 3" in short.stopped
+    assert "K = 1 to 3" in short.stopped
     assert "allow more rounds" in short.stopped
     whole = choose(counts, [1, 2, 3])
     assert whole.unfinished == ()
@@ -266,8 +302,9 @@ def test_numbers_that_do_not_fit_into_one_upload_are_fitted_in_groups():
     choice = choose(counts, [1, 2, 3, 4], max_upload=most, max_rounds=12)
     assert [c.n_components for c in choice.candidates] == [1, 2, 3, 4]
     assert max(r.n_numbers for r in choice.rounds) <= most
-    groups = [set(r.starts) for r in choice.rounds if r.starts]
-    assert not any({1, 4} <= group for group in groups)
+    begun = {k: next(r.number for r in choice.rounds if k in r.values) for k in (1, 4)}
+    ended = max(r.number for r in choice.rounds if 1 in r.running)
+    assert begun[1] < ended < begun[4]
     with pytest.raises(ParameterError, match=r"4 components take .* numbers .*, and 40"):
         choose(counts, [1, 4], max_upload=40)
     with pytest.raises(ParameterError, match=r"1 component takes .* numbers .*, and 20"):
@@ -311,7 +348,7 @@ def test_a_policy_is_passed_on():
     counts = APPENDIX_A.sample(300, rng=0)
     choice = choose(counts, [2, 3], policy=Policy(starts=5), max_rounds=6)
     first = next(r for r in choice.rounds if r.starts)
-    assert {k: len(values) for k, values in first.starts.items()} == {2: 5, 3: 5}
+    assert len(first.starts) == 5
     trials = sum(5 * problem_of(counts, k).trial_cost for k in (2, 3))
     assert first.n_numbers == trials
 
@@ -321,7 +358,7 @@ def test_a_policy_is_passed_on():
 def test_a_node_may_leave_and_come_back_during_a_selection(at, until):
     counts = APPENDIX_A.sample(1_000, rng=3)
     clients = Changing(counts, np.arange(1_000), np.arange(125, 1_000), at=at, until=at + until)
-    choice = select(clients, range(1, 5), n_categories=5, max_size=100, rng=0)
+    choice = fit(clients, n_components=range(1, 5), n_categories=5, max_size=100, rng=0)
     assert choice.n_components == 3
     assert not choice.unfinished
     assert choice.n_rounds < 30

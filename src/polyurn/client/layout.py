@@ -29,7 +29,7 @@ ONE_PER_ROW = "1"
 _FIRST_ROWS = 2  # that an error shows as they would be read
 
 
-class Cells(Protocol):
+class ColumnValues(Protocol):
     """What the columns of a table hold."""
 
     def is_whole(self, name: str) -> bool:
@@ -107,7 +107,7 @@ class Layout:
 
 def find_layout(
     names: Sequence[str],
-    cells: Cells,
+    values: ColumnValues,
     asked: Columns = NO_COLUMNS,
     *,
     remembered: Columns = NO_COLUMNS,
@@ -118,13 +118,13 @@ def find_layout(
     client = _find("client", names, asked.client, remembered.client)
     category = _find_category(names, asked.category, remembered.category)
     if category is None:
-        found = _wide(names, cells, client, asked, declared)
+        found = _wide(names, values, client, asked, declared)
         if found is not None:
             return found
     certain = asked.count == ONE_PER_ROW and ONE_PER_ROW not in names
     count = None if certain else _find("count", names, asked.count, remembered.count)
     if client is None or category is None:
-        raise CountsError(_missing(names, cells, client, category, count, certain=certain))
+        raise CountsError(_missing(names, values, client, category, count, certain=certain))
     _refuse_two_roles(client, category, count)
     used: dict[Role, str | tuple[str, ...] | None] = {
         "client": client, "category": category, "count": count
@@ -255,7 +255,7 @@ def _plain(name: str) -> str:
 
 def _wide(
     names: Sequence[str],
-    cells: Cells,
+    values: ColumnValues,
     client: str | None,
     asked: Columns,
     declared: Sequence[str] | int | None,
@@ -270,7 +270,7 @@ def _wide(
         if len(wide) < 2:
             return None
     else:
-        texts = [name for name in names if name != client and not cells.is_whole(name)]
+        texts = [name for name in names if name != client and not values.is_whole(name)]
         if client is None and len(texts) == 1:
             (client,), texts = texts, []
         wide = tuple(name for name in names if name != client)
@@ -280,12 +280,12 @@ def _wide(
     others = tuple(name for name in names if name not in wide)
     if client is None and len(others) == 1:
         client = others[0]
-    if client is None or cells.n_distinct(client) < len(cells):
+    if client is None or values.n_distinct(client) < len(values):
         return None
     unread = tuple(name for name in others if name != client)
     remarks = [
         f"one row per client (column {client!r}); the categories are {short_list(wide)}; "
-        f"{_first_wide(cells, client, wide)}"
+        f"{_first_wide(values, client, wide)}"
     ]
     if lacking:
         remarks.append(f"no column, so no points: {short_list(lacking)}")
@@ -296,7 +296,7 @@ def _wide(
 
 def _missing(
     names: Sequence[str],
-    cells: Cells,
+    values: ColumnValues,
     client: str | None,
     category: str | tuple[str, ...] | None,
     count: str | None,
@@ -319,71 +319,73 @@ def _missing(
         category is None
         and count is None
         and not certain
-        and (hint := _as_wide(cells, client, free))
+        and (hint := _as_wide(values, client, free))
     ):
         text += f"; {hint}; else"
     else:
         text += ";"
     # Where no name tells, the clients are more likely the column of more values, if not one a row.
-    free.sort(key=lambda name: (cells.n_distinct(name) == len(cells), -cells.n_distinct(name)))
-    found = {role: _guess(role, free, cells) for role in lacking}
+    free.sort(key=lambda name: (values.n_distinct(name) == len(values), -values.n_distinct(name)))
+    found = {role: _guess(role, free, values) for role in lacking}
     read = Layout(client or found["client"], category or found["category"], count)
-    text += f" name yours, such as {_options(found)} ({_as_long(cells, read)})"
+    text += f" name yours, such as {_options(found)} ({_as_long(values, read)})"
     if len(lacking) == 2:
         swapped: dict[Role, str] = {"client": found["category"], "category": found["client"]}
-        text += f", or {_options(swapped)} ({_numbers(cells, swapped.values())})"
-    if count is None and not certain and any(map(cells.is_whole, free)):
+        text += f", or {_options(swapped)} ({_numbers(values, swapped.values())})"
+    if count is None and not certain and any(map(values.is_whole, free)):
         text += "; every row is one point, unless --count names a column of counts"
     return text
 
 
-def _as_wide(cells: Cells, client: str | None, free: list[str]) -> str:
+def _as_wide(values: ColumnValues, client: str | None, free: list[str]) -> str:
     """A hint that a table with too few columns to be sure may be wide."""
-    texts = [name for name in free if not cells.is_whole(name)]
+    texts = [name for name in free if not values.is_whole(name)]
     wide = [name for name in free if name not in texts]
     owner = client or next(iter(texts), None)
     if owner is None or len(wide) < 2 or len(texts) > (client is None):
         return ""
-    if cells.n_distinct(owner) < len(cells):
+    if values.n_distinct(owner) < len(values):
         return ""
     named = "" if client else f"--client {shlex.quote(owner)} "
     return (
         f"{len(wide)} columns of counts, one per category, are a wide table: {named}--categories "
-        f"{shlex.quote(','.join(wide))} reads it so ({_first_wide(cells, owner, wide)})"
+        f"{shlex.quote(','.join(wide))} reads it so ({_first_wide(values, owner, wide)})"
     )
 
 
-def _first_wide(cells: Cells, client: str, wide: Sequence[str]) -> str:
+def _first_wide(values: ColumnValues, client: str, wide: Sequence[str]) -> str:
     """The first row of a wide table as it is read."""
-    (owner,) = cells.first(client, 1)
-    held = short_list([f"{n} of {name}" for name in wide for n in cells.first(name, 1)])
+    (owner,) = values.first(client, 1)
+    held = short_list([f"{n} of {name}" for name in wide for n in values.first(name, 1)])
     return f"the first row: client {owner} has {held}"
 
 
-def _as_long(cells: Cells, read: Layout) -> str:
+def _as_long(values: ColumnValues, read: Layout) -> str:
     """How many clients and categories there are in a long table, and its first rows as they are read."""
     names = [read.client, *filter(None, _parts(read.category))]
-    columns = [cells.first(name, _FIRST_ROWS) for name in names]
-    counts = ["1"] * len(columns[0]) if read.count is None else cells.first(read.count, _FIRST_ROWS)
+    columns = [values.first(name, _FIRST_ROWS) for name in names]
+    counts = (
+        ["1"] * len(columns[0]) if read.count is None else values.first(read.count, _FIRST_ROWS)
+    )
     rows = [
         f"client {owner} has {n} of {' × '.join(parts)}"
         for n, owner, *parts in zip(counts, *columns, strict=True)
     ]
-    return f"{_numbers(cells, names)}; the first rows: {', '.join(rows)}"
+    return f"{_numbers(values, names)}; the first rows: {', '.join(rows)}"
 
 
-def _numbers(cells: Cells, names: Iterable[str]) -> str:
+def _numbers(values: ColumnValues, names: Iterable[str]) -> str:
     """How many clients there are, and how many categories; of crossed columns, of each."""
-    client, *category = (cells.n_distinct(name) for name in names)
+    client, *category = (values.n_distinct(name) for name in names)
     times = " × ".join(f"{n:,}" for n in category[:-1])
     last = counted(category[-1], "category")
     return f"{counted(client, 'client')}, {times + ' × ' if times else ''}{last}"
 
 
-def _guess(role: Role, free: list[str], cells: Cells) -> str:
+def _guess(role: Role, free: list[str], values: ColumnValues) -> str:
     """The most likely column for a role, which is removed from `free`."""
     near = next((n for often in _OFTEN[role] if (n := _nearest(often, free))), None)
-    texts = [name for name in free if not cells.is_whole(name)]
+    texts = [name for name in free if not values.is_whole(name)]
     name = near or next(iter(texts or free))
     free.remove(name)
     return name

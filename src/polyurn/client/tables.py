@@ -106,7 +106,7 @@ def table_layout(
     arrow = as_arrow(table)
     found = find_layout(
         arrow.column_names,
-        _Cells(arrow),
+        _ColumnValues(arrow),
         asked,
         remembered=remembered,
         declared=None if isinstance(declared, Bins) else declared,
@@ -118,7 +118,7 @@ def table_layout(
 
 
 @dataclass(frozen=True)
-class _Cells:
+class _ColumnValues:
     """What the columns of a table hold, apart from missing values."""
 
     table: "pa.Table"

@@ -39,7 +39,8 @@ from polyurn.wording import counted
 MOST_COMPONENTS, MOST_CATEGORIES = 8, 64
 _MOST_SIZES = 200
 _N_LEVELS = 180  # the tenths and quarters of the table among them
-_N_DISTINCTIVE, _TOLD = 12, 0.99  # categories at most, and the part of the difference that is shown
+_N_DISTINCTIVE = 12  # categories, at most
+_SHARE_SHOWN = 0.99  # of the difference between components
 _OF_WEIGHTS = (
     "Left: the share of clients that each component stands for. Right: its concentration; "
     "far to the left, each client has few categories of its own, far to the right all of "
@@ -231,7 +232,7 @@ def distinctive_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
     most = np.argsort(-parts, kind="stable")[:_N_DISTINCTIVE]
     before = np.cumsum(parts[most]) - parts[most]
     read = shares[:, most].round(3)
-    most = most[(before < _TOLD * parts.sum()) & (read.min(axis=0) < read.max(axis=0))]
+    most = most[(before < _SHARE_SHOWN * parts.sum()) & (read.min(axis=0) < read.max(axis=0))]
     return [
         {
             "category": categories[j],

@@ -1,93 +1,240 @@
-"""What a federation of real processes costs: seconds per exchange, processor time and memory.
+"""What a federation of real processes costs: seconds per round, processor time, memory, and crashes.
 
-    python benchmarks/federation.py                  # all cases (about ten minutes on two idle cores)
-    python benchmarks/federation.py --case 8 secure  # one
-    python benchmarks/federation.py --stock          # eight nodes that are Flower's own SuperNodes
+    python benchmarks/federation.py                    # all cases (twenty minutes on two idle cores)
+    python benchmarks/federation.py rounds idle        # some of them
+    python benchmarks/federation.py flower             # the same rounds through Flower's simulation
 
-SuperLink, ServerApp and nodes are processes of this machine that talk over TLS on the loopback. A round
-is a fit's, of 100 clients a node, ten categories and K = 3; an exchange is one message to every node and
-its reply: a plain round has one, a secure one five. Wall times are of this machine only, and include
-what everything else on it does; processor times are counted for each process.
+Server and nodes are processes of this machine that talk over TLS on the loopback. A round is a fit's, of
+100 clients a node, ten categories and K = 3. Wall times are of this machine only, and include what
+everything else on it does: the load when a case began is beside its figures.
 """
 
 import argparse
+import os
+import random
+import signal
 import statistics
 import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import psutil
 
-from polyurn.federation.flower import superlink
-from polyurn.federation.flower.processes import alive, end_processes, keep_pid
-from polyurn.federation.folder import FederationFolder, set_up
+from polyurn.federation.aggregator import FederatedAggregator, Terms
+from polyurn.federation.folder import FederationFolder, read_node
+from polyurn.federation.https.exchange import HttpsExchange
+from polyurn.federation.https.starting import start
 from polyurn.federation.jobs import JobFolder, MixtureJob
-from polyurn.federation.one_machine import federation_here, free_port
+from polyurn.federation.one_machine import federation_here, start_nodes
 from polyurn.federation.owned_node import warm_up
 from polyurn.federation.policy import NodePolicy
+from polyurn.federation.processes import alive
+from polyurn.federation.server_process import perform
 from polyurn.model.paper_truths import truth
+from polyurn.model.sizes import SizeBins
+from polyurn.storage.ledger_file import LedgerFile
 from polyurn.storage.models import load_saved
-from polyurn.storage.table_files import write_histograms
+from polyurn.wire import Group
 from polyurn.wire.traffic import Traffic
 
-N_CLIENTS, N_ROUNDS = 100, 6
-CASES = tuple((n, kind) for n in (4, 8, 16) for kind in ("plain", "secure"))
-IDLE = 30.0  # seconds that the idle SuperLink is watched
-
-OPEN = NodePolicy(secure_only=False, allow_exact=True)
+N_CLIENTS, N_ROUNDS, N_KILLS = 100, 6, 30
+IDLE = 60.0  # seconds that the idle server is watched
+OPEN = NodePolicy(
+    secure_only=False, allow_exact=True, rounds_per_day=10_000, most_epsilon=0.0, fewest_clients=1,
+)  # fmt: skip
 
 
 def main() -> None:
-    """Measure and print one row of a table per case."""
+    """Measure the cases and print what they come to."""
+    cases = {
+        "rounds": rounds, "hundred": hundred, "thousand": thousand, "idle": idle, "choice": choice,
+        "kills": kills, "flower": flower,
+    }  # fmt: skip
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--case", nargs=2, metavar=("NODES", "KIND"))
-    parser.add_argument("--stock", action="store_true")
-    options = parser.parse_args()
-    print(
-        "| nodes | sums | exchange, s (median; slowest) | round, s | processor s an exchange: SuperLink "
-        "| a node | processor s a second: idle SuperLink | MB: SuperLink, a node |"
-    )
-    print("|---|---|---|---|---|---|---|---|")
+    parser.add_argument("cases", nargs="*", metavar="CASE")
+    names = parser.parse_args().cases or [name for name in cases if name != "flower"]
     warm_up()
-    if options.stock:
-        with stock(8) as place:
-            print(row(place, "8 (flower-supernode)", "plain"), flush=True)
-        return
-    for n_nodes, kind in [tuple(options.case)] if options.case else CASES:
-        with ours(int(n_nodes)) as place:
-            print(row(place, str(n_nodes), kind), flush=True)
+    for name in names:
+        say(f"{name} (load {os.getloadavg()[0]:.1f})")
+        cases[name]()
 
 
-def row(place: FederationFolder, name: str, kind: str) -> str:
-    """A short fit, measured."""
-    link = psutil.Process(alive(place.pid) or 0)
-    nodes = [psutil.Process(pid) for pid in map(alive, place.nodes.glob("*/node.pid")) if pid]
-    time.sleep(10.0)  # nodes look less often after a while
-    before = spent([link])
-    time.sleep(IDLE)
-    idle = (spent([link]) - before) / IDLE
-    before, nodes_before = spent([link]), spent(nodes)
-    traffic = fitted(place, secure=kind == "secure")
-    per_round = 5 if kind == "secure" else 1
-    waits = [one.seconds / per_round for one in traffic.rounds]
-    n_asks = traffic.n_asks
-    memory = [one.memory_info().rss / 1e6 for one in (link, nodes[0])]
-    return (
-        f"| {name} | {kind} | {statistics.median(waits):.2f}; {max(waits):.2f} | "
-        f"{statistics.median(one.seconds for one in traffic.rounds):.2f} | "
-        f"{(spent([link]) - before) / n_asks:.2f} | "
-        f"{(spent(nodes) - nodes_before) / n_asks / len(nodes):.3f} | {idle:.3f} | "
-        f"{memory[0]:.0f}, {memory[1]:.0f} |"
+def say(text: str) -> None:
+    """A line, at once."""
+    print(text, flush=True)
+
+
+# ------------------------------------------------------------------------------------------- cases
+
+
+def rounds() -> None:
+    """Eight nodes as processes: plain and secure rounds, and the memory of a node."""
+    with ours(8) as place:
+        for secure in (False, True):
+            say(f"  8 nodes, {kind(secure)}: {seconds(fitted(place, secure=secure))}")
+        say(f"  {memory(place, 1)}")
+
+
+def hundred() -> None:
+    """A hundred nodes in four processes."""
+    with ours(100, n_processes=4) as place:
+        for secure in (False, True):
+            say(f"  100 nodes, {kind(secure)}: {seconds(fitted(place, secure=secure))}")
+        say(f"  {memory(place, 1)}")
+
+
+def thousand() -> None:
+    """A thousand nodes in eight processes: one secure sum of 1,000 numbers on a sparse graph."""
+    with ours(1000, n_processes=8, n_clients=20) as place:
+        terms = Terms(timeout=600.0, settling=600.0, retries=0)
+        clients = aggregator(place, terms)
+        bins = SizeBins([1, 21])
+        rng = np.random.default_rng(0)
+        query = Group(rng.random((83, 12)), rng.random(83), bins)
+        for _ in range(2):
+            begin = time.monotonic()
+            total = clients.aggregate(query, None)
+            took = time.monotonic() - begin
+            n_nodes = clients.traffic.rounds[-1].n_nodes
+            say(f"  {query.n_numbers} numbers, {n_nodes} nodes, {total.n_clients:.0f} clients: "
+                f"{took:.0f} s; {memory(place, 1)}")  # fmt: skip
+
+
+def idle() -> None:
+    """What a hundred nodes that are asked nothing cost the server."""
+    with ours(100, n_processes=4) as place:
+        server = psutil.Process(alive(place.pid) or 0)
+        time.sleep(10.0)
+        before, begin = spent(server), time.monotonic()
+        time.sleep(IDLE)
+        share = (spent(server) - before) / (time.monotonic() - begin)
+        say(f"  100 idle nodes: {share:.2%} of a core")
+
+
+def choice() -> None:
+    """A fit with K chosen among 1 to 4, over four nodes, as `polyurn federation run` does it."""
+    with ours(4) as place, TemporaryDirectory() as folder:
+        command = [
+            sys.executable, "-m", "polyurn.cli", "federation", "run", str(place.path), "--no-privacy",
+            "--components", "1:4", "--rounds", "13", "-o", f"{folder}/mdm.json",
+        ]  # fmt: skip
+        begin = time.monotonic()
+        subprocess.run(command, check=True, capture_output=True)
+        took = time.monotonic() - begin
+        selection = load_saved(f"{folder}/mdm.json").provenance.selection
+        assert selection is not None
+        say(f"  {selection.n_rounds} rounds, K = {selection.n_components}: {took:.1f} s")
+
+
+def kills() -> None:
+    """Thirty kill -9 of nodes, the server and the run itself, in fits that have a checkpoint."""
+    rng, counts = random.Random(0), {"node": 0, "server": 0, "run": 0}
+    with ours(5) as place, TemporaryDirectory() as folder:
+        n_runs = n_done = 0
+        while sum(counts.values()) < N_KILLS:
+            done = Path(folder) / f"{n_done}.json"
+            process = run_in_background(place, done, Path(folder) / f"rounds-{n_done}")
+            n_runs += 1
+            time.sleep(rng.uniform(2.0, 5.0))
+            victim = rng.choice(["node", "node", "server", "run"])
+            if process.poll() is None:
+                counts[victim] += 1
+                kill(place, victim, process, rng)
+            process.wait()
+            recover(place)
+            n_done += done.exists()
+        say(f"  {counts} in {n_runs} runs, {n_done} of them to the end; {charged_twice(place)}")
+
+
+def flower() -> None:
+    """The same rounds through Flower's public API, in its simulation."""
+    from flower_door import simulated
+
+    for secure in (False, True):
+        say(
+            f"  8 nodes, {kind(secure)}: {seconds(simulated(8, N_CLIENTS, N_ROUNDS, secure=secure))}"
+        )
+
+
+# ----------------------------------------------------------------------------------------- crashes
+
+
+def run_in_background(
+    place: FederationFolder, output: Path, rounds: Path
+) -> subprocess.Popen[bytes]:
+    """`polyurn federation run` with a checkpoint, which goes on where an earlier one was cut off."""
+    command = [
+        sys.executable, "-m", "polyurn.cli", "federation", "run", str(place.path), "--no-privacy",
+        "--components", "3", "--rounds", "12", "--search", "tol=1e-14,patience=20", "-o", str(output),
+        "--checkpoint", str(rounds), "--terms", "timeout=20,min_fraction=0.6",
+    ]  # fmt: skip
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def kill(
+    place: FederationFolder, victim: str, run: subprocess.Popen[bytes], rng: random.Random
+) -> None:
+    """Kill -9 one of them."""
+    number = rng.randint(1, 5)
+    pids = {
+        "node": alive(place.node(f"node-{number}") / "node.pid"), "server": alive(place.pid),
+        "run": run.pid,
+    }  # fmt: skip
+    if (pid := pids[victim]) is not None:
+        os.kill(pid, signal.SIGKILL)
+
+
+def recover(place: FederationFolder) -> None:
+    """Start again whatever has died."""
+    if alive(place.pid) is None:
+        start(place, host="127.0.0.1")
+    for entry in place.read().nodes:
+        node = read_node(place.node(entry.name))
+        if alive(node.pid) is None:
+            start_nodes([node], [str(node.path)]).wait()
+
+
+def charged_twice(place: FederationFolder) -> str:
+    """How many releases the ledger has, and how many rounds there were."""
+    entries = LedgerFile(place.ledger).read()
+    n_attempts = sum(
+        sum(1 for event in JobFolder(run).events() if "number" in event)
+        for run in place.runs.iterdir()
     )
+    return f"{len(entries)} releases in the ledger, {n_attempts} rounds that were told"
 
 
-def spent(processes: list[psutil.Process]) -> float:
-    """Processor seconds of some processes, and of all that they started and waited for."""
-    times = [one.cpu_times() for one in processes]
-    return sum(t.user + t.system + t.children_user + t.children_system for t in times)
+# -------------------------------------------------------------------------------------- federations
+
+
+@contextmanager
+def ours(
+    n_nodes: int, *, n_processes: int | None = None, n_clients: int = N_CLIENTS
+) -> Iterator[FederationFolder]:
+    """Nodes as `polyurn federation join` runs them."""
+    counts = truth("medium/3").sample(n_nodes * n_clients, rng=1)
+    parts = [counts[i::n_nodes] for i in range(n_nodes)]
+    with TemporaryDirectory() as folder:
+        begin = time.monotonic()
+        with federation_here(
+            Path(folder) / "f", parts, max_size=20, policy=OPEN, n_processes=n_processes
+        ) as place:
+            say(f"  {n_nodes} nodes are up after {time.monotonic() - begin:.1f} s")
+            yield place
+
+
+def aggregator(place: FederationFolder, terms: Terms) -> FederatedAggregator:
+    """An aggregator over a federation's server."""
+    declared = place.read()
+    return FederatedAggregator(
+        HttpsExchange(place), terms, roster=declared.roster, expected=len(declared.nodes),
+        clients_per_node=declared.clients_per_node,
+    )  # fmt: skip
 
 
 def fitted(place: FederationFolder, *, secure: bool) -> Traffic:
@@ -97,68 +244,37 @@ def fitted(place: FederationFolder, *, secure: bool) -> Traffic:
         max_rounds=N_ROUNDS, secure=secure, timeout=120.0,
     )  # fmt: skip
     folder = JobFolder.make(place.runs, job)
-    superlink.submit(place, folder.path)
-    while not folder.result.exists():
-        if folder.failure is not None:
-            raise SystemExit(folder.failure)
-        time.sleep(0.3)
+    perform(HttpsExchange(place), folder)
     traffic = load_saved(folder.result).provenance.traffic
     assert traffic is not None
     return traffic
 
 
-@contextmanager
-def ours(n_nodes: int) -> Iterator[FederationFolder]:
-    """Nodes as `polyurn federation join` runs them."""
-    counts = truth("medium/3").sample(n_nodes * N_CLIENTS, rng=1)
-    with TemporaryDirectory() as folder:
-        parts = [counts[i::n_nodes] for i in range(n_nodes)]
-        with federation_here(Path(folder) / "f", parts, max_size=20, policy=OPEN) as place:
-            yield place
+def kind(secure: bool) -> str:
+    """The kind of sums."""
+    return "secure" if secure else "plain"
 
 
-@contextmanager
-def stock(n_nodes: int) -> Iterator[FederationFolder]:
-    """Flower's own SuperNodes, which start a process for each message."""
-    counts = truth("medium/3").sample(n_nodes * N_CLIENTS, rng=1)
-    with TemporaryDirectory() as folder:
-        place = set_up(
-            Path(folder) / "f", address=f"localhost:{free_port()}", categories=10, max_size=20,
-            clients_per_node=N_CLIENTS, n_nodes=n_nodes, policy=OPEN,
-        )  # fmt: skip
-        pids = [place.node(node.name) / "node.pid" for node in place.read().nodes]
-        try:
-            superlink.start(place, host="127.0.0.1")
-            superlink.register(place)
-            for i, pid in enumerate(pids):
-                write_histograms(counts[i::n_nodes], pid.parent / "clients.csv")
-                keep_pid(pid, supernode(place, pid.parent).pid)
-            while sum(node["status"] == "online" for node in superlink.nodes(place)) < n_nodes:
-                time.sleep(1.0)
-            yield place
-        finally:
-            end_processes([*pids, place.pid], within=15.0)
+def seconds(traffic: Traffic) -> str:
+    """A round in seconds."""
+    took: Sequence[float] = [one.seconds for one in traffic.rounds]
+    return f"{statistics.median(took):.2f} s a round (slowest {max(took):.2f})"
 
 
-def supernode(place: FederationFolder, node: Path) -> subprocess.Popen[bytes]:
-    """One of Flower's SuperNodes, on a port of its own."""
-    command = [
-        superlink.program("flower-supernode"),
-        "--root-certificates", str(place.ca_certificate),
-        "--superlink", place.read().address,
-        "--auth-supernode-private-key", str(node / "transport.key"),
-        "--ssl-ca-certfile", str(place.ca_certificate),
-        "--ssl-certfile", str(place.certificate),
-        "--ssl-keyfile", str(place.key),
-        "--host", "127.0.0.1",
-        "--port", str(free_port()),
-        "--node-config", f'node="{node}" table="{node / "clients.csv"}"',
-    ]  # fmt: skip
-    with open(node / "node.log", "ab") as log:
-        return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            env=superlink.environment(place), start_new_session=True,
-        )  # fmt: skip
+def spent(process: psutil.Process) -> float:
+    """Processor seconds."""
+    times = process.cpu_times()
+    return times.user + times.system
+
+
+def memory(place: FederationFolder, number: int) -> str:
+    """What the server and a node's process hold: resident, and what no other process shares."""
+    pids = {"server": place.pid, "a node's process": place.node(f"node-{number}") / "node.pid"}
+    held = {name: psutil.Process(alive(pid) or 0).memory_full_info() for name, pid in pids.items()}
+    return ", ".join(
+        f"{name}: {one.rss / 1e6:.0f} MB ({one.uss / 1e6:.0f} its own)"
+        for name, one in held.items()
+    )
 
 
 if __name__ == "__main__":

@@ -8,15 +8,16 @@ It answers the first question rightly; then it misbehaves in one way after the o
 import os
 import sys
 import time
+from functools import partial
 
 import numpy as np
 
-from federations import impostor, numbers, short, text
+from federations import garbage, impostor, numbers, short
 from polyurn.client.tables import table_histograms
-from polyurn.federation.flower.processes import keep_pid
-from polyurn.federation.flower.supernode import Connection, serve
 from polyurn.federation.folder import read_node
+from polyurn.federation.https.link import Link, serve
 from polyurn.federation.owned_node import open_node, warm_up
+from polyurn.federation.processes import keep_pid
 from polyurn.storage.table_files import read_table
 
 
@@ -27,7 +28,7 @@ class Hostile:
         self._honest = honest
         self._first = None
         self._faults = [
-            self._keep, numbers(np.nan), numbers(1e300), short, text, self._replay, impostor(1),
+            self._keep, numbers(np.nan), numbers(1e300), short, garbage, self._replay, impostor(1),
         ]  # fmt: skip
 
     def answer(self, stage, message):
@@ -49,10 +50,8 @@ def main(path):
     clients = table_histograms(table, categories=folder.federation.declared)
     hostile = Hostile(open_node(folder, clients).answer)
     warm_up()
-    connection = Connection(
-        folder.federation.address, folder.ca_certificate, folder.secret("transport.key")
-    )
-    serve(connection, hostile.answer, on_joined=lambda _: keep_pid(folder.pid, os.getpid()))
+    joined = partial(keep_pid, folder.pid, os.getpid())
+    serve([Link(folder, hostile.answer, on_joined=joined)])
 
 
 if __name__ == "__main__":

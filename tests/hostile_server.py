@@ -1,38 +1,15 @@
-"""A ServerApp that lies, for a federation of real processes: it asks what no method of ours would.
+"""A server that lies to a federation of real processes: it asks what no method of ours would."""
 
-It stands in the place of `polyurn_app/server_app.py`, which is the server's, and writes down what each
-node replied.
-"""
-
-import json
 import secrets
-from pathlib import Path
 
 import numpy as np
 
 from federations import opened
 from polyurn import SizeBins
-from polyurn.federation.flower.grid_exchange import FlowerExchange
-from polyurn.federation.folder import FederationFolder
-from polyurn.federation.jobs import JobFolder
+from polyurn.federation.https.exchange import HttpsExchange
 from polyurn.federation.messages import Ask, Invitation
 from polyurn.model.scores import Mixture
 from polyurn.wire import BoundedSurvey, Group, Noised, Survey, WhitenedScore, encode_query
-
-APP = '''"""The server's side, of a server that lies."""
-
-from flwr.serverapp import ServerApp
-
-app = ServerApp()
-
-
-@app.main()
-def main(grid, context):
-    """Attack."""
-    from hostile_server import attack
-
-    attack(grid, str(context.run_config["job"]))
-'''
 
 
 def questions(n_categories, max_size, clients_per_node):
@@ -62,13 +39,9 @@ def questions(n_categories, max_size, clients_per_node):
         yield f"x2: {n} clients", encode_query(Noised(survey, 100.0, "distributed", 3)), n
 
 
-def attack(grid, job):
-    """Put every question to every node, in a secure sum that begins."""
-    folder = JobFolder(job)
-    files = FederationFolder(folder.read().federation)
-    declared = files.read()
-    exchange = FlowerExchange(grid, files.flower_ids())
-    seen = {}
+def attack(files):
+    """Put every question to every node, in a secure sum that begins; the refusals, by their names."""
+    declared, exchange, seen = files.read(), HttpsExchange(files), {}
     for name, data, claimed in questions(
         declared.n_categories, declared.max_size, declared.clients_per_node
     ):
@@ -80,5 +53,4 @@ def attack(grid, job):
         replies = dict(exchange.ask("advertise", messages, timeout=60.0))
         refusals = {node: opened(reply).refusal for node, reply in replies.items()}
         seen[name] = {node: None if why is None else why.name for node, why in refusals.items()}
-    Path(folder.path / "seen.json").write_text(json.dumps(seen))
-    folder.fail("the attack is over")
+    return seen

@@ -14,9 +14,9 @@ from federations import Local
 from polyurn import fit
 from polyurn.client.buckets import keyed_buckets
 from polyurn.client.tables import table_histograms
-from polyurn.federation.flower.processes import alive, end_processes
 from polyurn.federation.folder import bucket_key, read_node
-from polyurn.federation.one_machine import start_node
+from polyurn.federation.one_machine import start_nodes
+from polyurn.federation.processes import alive, end_processes
 from polyurn.model.paper_truths import truth
 from polyurn.storage.models import load_saved
 from polyurn.storage.table_files import read_table
@@ -85,7 +85,7 @@ class Run:
         (self.folder,) = set(made.runs.iterdir()) - before
 
     def wait_for_round(self, number):
-        """Until so many rounds are there; the process that asks the nodes is alive then."""
+        """Until so many rounds are there; the run goes on then."""
         events = self.folder / "job.jsonl"
         wait_until(
             lambda: (
@@ -94,9 +94,6 @@ class Run:
             )
         )
         assert self.process.poll() is None, self.process.communicate()[1]
-
-    def server(self):
-        return int((self.folder / "server.pid").read_text())
 
     def end(self):
         """(exit code, what was said)."""
@@ -131,7 +128,7 @@ def leave(made, number):
 def rejoin(made, number):
     """The process that joins again; whoever asked waits for its end."""
     node = read_node(made.node(f"node-{number}"))
-    starting = start_node(node, [str(node.path), str(node.path / "clients.csv")])
+    starting = start_nodes([node], [str(node.path)])
     starting.wait()
     return starting.process
 
@@ -144,11 +141,11 @@ def stages_of(made, number):
 
 
 def processes_of(folder):
-    """Those that have anything of a folder in their words or their environment."""
+    """Those that have anything of a folder in their words."""
     found = []
     for process in psutil.process_iter():
         try:
-            words = [*process.cmdline(), process.environ().get("FLWR_HOME", "")]
+            words = process.cmdline()
         except (psutil.Error, OSError):
             continue
         if any(str(folder) in word for word in words) and process.pid != os.getpid():

@@ -1,13 +1,13 @@
-"""Federations with folders and without processes: a grid plays the nodes, each from its own folder."""
+"""Federations with folders and without processes: nodes are played, each from its own folder."""
+
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import sparse
 
 from federation_jobs import job_of, style_job_of
-from flower_grids import Played, PlayedGrid
 from polyurn import Records
 from polyurn.client.counting import Histograms
-from polyurn.federation.flower.grid_exchange import FlowerExchange
 from polyurn.federation.folder import read_node, set_up
 from polyurn.federation.jobs import JobFolder
 from polyurn.federation.owned_node import open_node
@@ -20,8 +20,59 @@ ALLOWED = (
 )  # fmt: skip
 
 
+class Clock:
+    """In place of the module `time`: a pause passes at once."""
+
+    def __init__(self):
+        self.now = 1000.0
+        self.on_sleep = lambda: None
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+        self.on_sleep()
+
+
+@dataclass
+class Played:
+    """A node: what it answers; None never answers. One that `fails` has gone, as its transport knows."""
+
+    answer: object = None
+    fails: bool = False
+    is_there: bool = True
+
+
+@dataclass
+class PlayedExchange:
+    """Nodes by their numbers; `before` is called before each stage, `sent` has who was asked."""
+
+    played: dict
+    clock: Clock
+    before: object = lambda: None
+    sent: list = field(default_factory=list)
+
+    def nodes(self):
+        return [number for number, node in self.played.items() if node.is_there]
+
+    def ask(self, stage, messages, *, timeout):
+        self.before()
+        self.sent += messages
+        hangs = False
+        for number, message in messages.items():
+            node = self.played[number]
+            if node.fails:
+                yield number, b""
+            elif node.answer is None:
+                hangs = True
+            else:
+                yield number, node.answer(stage, message)
+        self.clock.now += timeout if hangs else 0.0
+
+
 class OnDisk:
-    """A federation with folders, whose nodes a grid plays, with policies that allow much.
+    """A federation with folders, whose nodes are played, with policies that allow much.
 
     `policy` has lines of TOML in place of these.
 
@@ -34,15 +85,13 @@ class OnDisk:
             folder / "fed", address="localhost:8000", categories=10, max_size=20,
             clients_per_node=n_clients, n_nodes=len(held),
         )  # fmt: skip
-        self.made.register({100 + i: i for i in range(1, len(held) + 1)})
-        nodes = {}
+        self.nodes = {}
         for i, clients in enumerate(held, start=1):
             folder = self.made.node(f"node-{i}")
             allowed = [line for line in ALLOWED if line.split()[0] not in policy]
             (folder / "policy.toml").write_text("\n".join([policy, *allowed, ""]))
-            nodes[100 + i] = Played(open_node(read_node(folder), clients).answer)
-        self.grid = PlayedGrid(nodes, clock)
-        self.exchange = FlowerExchange(self.grid, self.made.flower_ids())
+            self.nodes[i] = Played(open_node(read_node(folder), clients).answer)
+        self.exchange = PlayedExchange(self.nodes, clock)
 
     def job(self, **settings):
         return JobFolder.make(self.made.runs, job_of(self.made.path, **settings))

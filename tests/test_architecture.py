@@ -76,7 +76,8 @@ ONLY_IN = {
     "dp_accounting": {"privacy.accounting"},
     "flwr": {"federation.flower", "sweeps.flower_run"},
     "opendp": {"privacy.noise"},
-    "psutil": {"federation.flower.processes"},
+    "aiohttp": {"federation.https"},
+    "psutil": {"federation.processes"},
     "pyarrow": {
         "client.candidates", "client.columns", "client.record_tables", "client.tables",
         "datasets.installed", "storage",

@@ -7,13 +7,11 @@ from polyurn.errors import MissingDependencyError
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that nobody waits for, in the modules that look again and again."""
-    from flower_grids import Clock
+    """A clock that nobody waits for, where an aggregator looks again and again."""
+    from played_federations import Clock
     from polyurn.federation import aggregator
-    from polyurn.federation.flower import grid_exchange
 
     clock = Clock()
-    monkeypatch.setattr(grid_exchange, "time", clock)
     monkeypatch.setattr(aggregator, "time", clock)
     return clock
 
@@ -24,7 +22,7 @@ def federation(tmp_path_factory):
     try:
         from polyurn.federation.folder import set_up
     except MissingDependencyError:
-        pytest.skip("needs the extra flower")
+        pytest.skip("needs the extra federation")
     return set_up(
         tmp_path_factory.mktemp("federation") / "fed",
         address="localhost:8000",

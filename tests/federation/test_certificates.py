@@ -6,15 +6,23 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import load_ssh_private_key
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    load_pem_private_key,
+    load_ssh_private_key,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
 from polyurn.errors import ParameterError
 from polyurn.federation.certificates import (
+    certify,
     expiry,
     make_authority,
     make_node_keys,
+    make_operator,
     make_server,
+    public_key_of,
 )
 
 
@@ -84,9 +92,9 @@ def test_private_keys_are_not_shown(authority):
             assert "PRIVATE" not in shown
 
 
-def test_the_keys_of_a_node_are_the_kinds_that_flower_and_secure_sums_take():
+def test_the_keys_of_a_node_are_the_kinds_that_tls_and_secure_sums_take():
     keys, others = make_node_keys(), make_node_keys()
-    transport = load_ssh_private_key(keys.transport, password=None)
+    transport = load_pem_private_key(keys.transport, password=None)
     assert isinstance(transport, ec.EllipticCurvePrivateKey)
     assert transport.curve.name == "secp384r1"
     assert isinstance(load_ssh_private_key(keys.signing, password=None), Ed25519PrivateKey)
@@ -94,3 +102,16 @@ def test_the_keys_of_a_node_are_the_kinds_that_flower_and_secure_sums_take():
     assert keys.signing_public.startswith(b"ssh-ed25519 ")
     assert keys.transport != others.transport
     assert keys.signing != others.signing
+
+
+def test_a_certificate_of_a_node_has_its_key_and_is_no_servers(authority):
+    keys = make_node_keys()
+    certificate = certify(authority, "node-1", keys.transport_public)
+    assert public_key_of(certificate) == keys.transport_public.decode()
+    der = x509.load_pem_x509_certificate(certificate).public_bytes(Encoding.DER)
+    assert public_key_of(der) == keys.transport_public.decode()
+    purposes = x509.load_pem_x509_certificate(certificate).extensions.get_extension_for_class(
+        x509.ExtendedKeyUsage
+    )
+    assert list(purposes.value) == [ExtendedKeyUsageOID.CLIENT_AUTH]
+    assert public_key_of(make_operator(authority).certificate) != public_key_of(certificate)

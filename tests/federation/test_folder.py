@@ -181,28 +181,6 @@ def test_a_private_file_takes_the_place_of_one_that_others_could_read(tmp_path):
         write_secret(tmp_path / "no folder" / "key", b"new")
 
 
-def test_flowers_ids_are_kept_and_there_are_none_before(made):
-    assert made.flower_ids() == {}
-    made.register({2**64 - 1: 1, 5: 2})
-    assert made.flower_ids() == {2**64 - 1: 1, 5: 2}
-
-
-def test_registering_again_forgets_the_ids_before(made):
-    made.register({5: 1, 6: 2})
-    made.register({7: 2})
-    assert made.flower_ids() == {7: 2}
-    assert replace(made.read(), nodes=NODES) == FEDERATION
-
-
-@pytest.mark.parametrize("flower_id", [-1, 1.5, "x", [1], {}])
-def test_damaged_registrations_are_named(made, flower_id):
-    made.register({5: 1})
-    nodes = json.loads((made.path / "federation.json").read_text())["nodes"]
-    change(made.path / "federation.json", nodes=[{**nodes[0], "flower_id": flower_id}, nodes[1]])
-    with pytest.raises(FileError, match=r"is damaged: nodes\[0\]\.flower_id"):
-        made.flower_ids()
-
-
 def test_public_keys_get_the_number_that_they_have_in_the_federation(tmp_path):
     entry = load_public_keys(make_keys(tmp_path / "mine", "third"), number=7)
     assert (entry.number, entry.name) == (7, "third")

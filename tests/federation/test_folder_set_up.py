@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from polyurn.errors import FederationError, FileError, InputError, ParameterError
-from polyurn.federation.certificates import Certified, expiry, make_server
+from polyurn.federation.certificates import Certified, expiry, make_server, public_key_of
 from polyurn.federation.folder import load_public_keys, make_keys, read_node, set_up
 from polyurn.federation.policy import NodePolicy, read_policy
 from polyurn.federation.roster import SigningKey
@@ -32,6 +32,7 @@ def test_private_keys_may_be_read_by_their_owner_only(federation):
     assert private_files(federation.path) == [
         "authority/ca.key",
         *(f"nodes/node-{i}/{kind}.key" for i in range(1, 5) for kind in ("signing", "transport")),
+        "server/operator.key",
         "server/server.key",
     ]
     for name in private_files(federation.path):
@@ -66,16 +67,12 @@ def test_a_policy_that_is_given_is_the_one_that_nodes_begin_with(tmp_path):
     assert read_policy(made.node("node-1") / "policy.toml") == given
 
 
-def test_the_app_of_the_server_imports_ours_and_has_the_job_as_its_one_setting(federation):
-    import tomllib
-
-    project = tomllib.loads((federation.app / "pyproject.toml").read_text())
-    assert project["tool"]["flwr"]["app"]["config"] == {"job": ""}
-    for name in project["tool"]["flwr"]["app"]["components"].values():
-        module, _, value = name.partition(":")
-        text = (federation.app / f"{module.replace('.', '/')}.py").read_text()
-        assert "from polyurn.federation.flower import" in text
-        assert f"{value} = " in text
+def test_the_certificates_of_nodes_are_for_the_keys_of_the_roster(federation):
+    for node in federation.read().nodes:
+        certificate = (federation.node(node.name) / "node.crt").read_bytes()
+        assert public_key_of(certificate) == node.transport
+    operator = public_key_of(federation.operators_certificate.read_bytes())
+    assert operator not in [node.transport for node in federation.read().nodes]
 
 
 def test_owners_who_made_their_keys_are_nodes_and_their_private_keys_stay_with_them(tmp_path):

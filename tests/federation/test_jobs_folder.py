@@ -1,13 +1,15 @@
 """A run as files: what is asked for, what happens meanwhile, and what came of it."""
 
 import json
+import os
 from dataclasses import replace
 
 import pytest
 
 from federation_jobs import job_of, style_job_of
 from polyurn.errors import FileError
-from polyurn.federation.jobs import JobFolder
+from polyurn.federation.jobs import JobFolder, runs_of
+from polyurn.federation.processes import keep_pid
 
 JOB = job_of("fed")
 
@@ -43,25 +45,35 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path):
         JobFolder.make(tmp_path / "runs", JOB)
 
 
-def test_events_come_as_they_are_told_and_none_where_there_is_no_new_one(tmp_path):
-    folder = JobFolder.make(tmp_path, JOB)
-    events = folder.events()
-    assert next(events) is None
+def test_events_are_kept_and_told_as_they_come(tmp_path):
+    folder, told = JobFolder.make(tmp_path, JOB), []
+    assert folder.events() == []
+    folder.on_event = told.append
     folder.tell({"round": 1})
+    assert told == [{"round": 1}]
     folder.tell({"round": 2, "log_likelihood": None})
-    told = [next(events) for _ in range(3)]
-    assert told == [{"round": 1}, {"round": 2, "log_likelihood": None}, None]
+    assert JobFolder(folder.path).events() == told
+    assert told[1:] == [{"round": 2, "log_likelihood": None}]
 
 
-def test_half_a_line_is_no_event_until_it_is_whole(tmp_path):
+def test_half_a_line_is_no_event_and_the_next_one_takes_its_place(tmp_path):
     folder = JobFolder.make(tmp_path, JOB)
-    events = folder.events()
     with open(folder.path / "job.jsonl", "a", encoding="utf-8") as file:
         file.write('{"rou')
-        file.flush()
-        assert next(events) is None
-        file.write('nd": 1}\n')
-    assert next(events) == {"round": 1}
+    assert folder.events() == []
+    folder.tell({"round": 1})
+    assert folder.events() == [{"round": 1}]
+
+
+def test_what_became_of_a_run_is_a_word_or_its_reason(tmp_path):
+    folder = JobFolder.make(tmp_path, JOB)
+    assert folder.state == "died"
+    keep_pid(folder.pid, os.getpid())
+    assert folder.state == "running"
+    folder.fail("too few nodes")
+    assert folder.state == "failed: too few nodes"
+    JobFolder.make(tmp_path, JOB).result.write_text("{}")
+    assert [run.state for run in runs_of(tmp_path)] == ["failed: too few nodes", "completed"]
 
 
 def test_a_failure_is_kept_with_its_reason(tmp_path):
@@ -69,8 +81,7 @@ def test_a_failure_is_kept_with_its_reason(tmp_path):
     assert folder.failure is None
     folder.fail("too few nodes")
     assert JobFolder(folder.path).failure == "too few nodes"
-    events = folder.events()
-    assert [next(events), next(events)] == [{"failed": "too few nodes"}, None]
+    assert folder.events() == [{"failed": "too few nodes"}]
 
 
 def test_a_job_that_is_not_there_is_named_and_nothing_is_made(tmp_path):

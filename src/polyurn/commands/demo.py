@@ -130,7 +130,6 @@ def _learned_over_nodes(
             parts,
             max_size=there.max_size,
             categories=there.categories,
-            durable=False,
             policy=NodePolicy(allow_exact=True),
         ) as federation:
             say(f"  {counted(n_nodes, 'node')} have joined over TLS, files in {folder}")

@@ -1,4 +1,4 @@
-"""Keys and certificates of a federation: its authority, the SuperLink's, and each node's keys.
+"""Keys and certificates of a federation: those of its authority, its server, its operator and each node.
 
 `folder.py` keeps them in files.
 """
@@ -7,6 +7,7 @@ import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from polyurn.errors import MissingDependencyError, ParameterError
 
@@ -19,7 +20,7 @@ try:
     from cryptography.hazmat.primitives.hashes import SHA256
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 except ImportError as error:
-    raise MissingDependencyError("cryptography", "flower", "a federation") from error
+    raise MissingDependencyError("cryptography", "federation", "a federation") from error
 
 _AUTHORITY_LASTS, _SERVER_LASTS = timedelta(days=3650), timedelta(days=825)
 _CLOCKS_DIFFER = timedelta(minutes=5)
@@ -35,10 +36,10 @@ class Certified:
 
 @dataclass(frozen=True)
 class NodeKeys:
-    """The two long-lived keys of a node, as OpenSSH writes them.
+    """The two long-lived keys of a node; public ones as OpenSSH writes them.
 
-    `transport`, ECDSA P-384, identifies the node to the SuperLink. `signing`, Ed25519, identifies it to
-    other nodes in a secure sum, and is verified six times as fast.
+    `transport`, ECDSA P-384 as PEM, identifies the node to the server, in TLS. `signing`, Ed25519 as
+    OpenSSH writes it, identifies it to other nodes in a secure sum, and is verified six times as fast.
     """
 
     transport: bytes = field(repr=False)
@@ -53,7 +54,7 @@ def make_authority(name: str, *, now: datetime | None = None) -> Certified:
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _name(f"{name} certificate authority")
     certificate = (
-        _begin(subject, subject, key, key, now, _AUTHORITY_LASTS)
+        _begin(subject, subject, key.public_key(), key, now, _AUTHORITY_LASTS)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(signs_certificates=True), critical=True)
         .sign(key, SHA256())
@@ -64,28 +65,39 @@ def make_authority(name: str, *, now: datetime | None = None) -> Certified:
 def make_server(
     authority: Certified, hosts: Sequence[str], *, now: datetime | None = None
 ) -> Certified:
-    """A SuperLink's certificate for some hosts, DNS names or IP addresses, for 825 days."""
-    now = now or datetime.now(UTC)
-    signer = serialization.load_pem_private_key(authority.key, password=None)
-    assert isinstance(signer, ec.EllipticCurvePrivateKey)
-    issuer = x509.load_pem_x509_certificate(authority.certificate)
+    """The server's key and certificate for some hosts, DNS names or IP addresses, for 825 days."""
     key = ec.generate_private_key(ec.SECP256R1())
     names = x509.SubjectAlternativeName([_host(host) for host in dict.fromkeys(hosts)])
-    certificate = (
-        _begin(_name(hosts[0]), issuer.subject, key, signer, now, _SERVER_LASTS)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(names, critical=False)
-        .sign(signer, SHA256())
+    purpose = ExtendedKeyUsageOID.SERVER_AUTH
+    return Certified(
+        _pem(key),
+        _certificate(authority, hosts[0], key.public_key(), purpose, _SERVER_LASTS, now, names),
     )
-    return Certified(_pem(key), certificate.public_bytes(serialization.Encoding.PEM))
+
+
+def make_operator(authority: Certified) -> Certified:
+    """The key and certificate with which commands on the server's machine identify themselves to it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    return Certified(_pem(key), certify(authority, "operator", _public(key)))
+
+
+def certify(authority: Certified, name: str, public: bytes) -> bytes:
+    """The certificate, as PEM, of a client of the server that has this OpenSSH public key."""
+    key: Any = serialization.load_ssh_public_key(public)
+    return _certificate(authority, name, key, ExtendedKeyUsageOID.CLIENT_AUTH, _AUTHORITY_LASTS)
+
+
+def public_key_of(certificate: bytes) -> str:
+    """The OpenSSH public key in a certificate, which is PEM or, as TLS has it, DER."""
+    is_pem = certificate.startswith(b"-----BEGIN")
+    load = x509.load_pem_x509_certificate if is_pem else x509.load_der_x509_certificate
+    return _openssh_public(load(certificate).public_key()).decode()
 
 
 def make_node_keys() -> NodeKeys:
     """Fresh keys for a node."""
     transport, signing = ec.generate_private_key(ec.SECP384R1()), Ed25519PrivateKey.generate()
-    return NodeKeys(_openssh(transport), _public(transport), _openssh(signing), _public(signing))
+    return NodeKeys(_pem(transport), _public(transport), _openssh(signing), _public(signing))
 
 
 def make_secret() -> bytes:
@@ -109,22 +121,45 @@ def expiry(certificate: bytes) -> datetime:
     return x509.load_pem_x509_certificate(certificate).not_valid_after_utc
 
 
+def _certificate(
+    authority: Certified,
+    name: str,
+    key: ec.EllipticCurvePublicKey,
+    purpose: x509.ObjectIdentifier,
+    lasts: timedelta,
+    now: datetime | None = None,
+    names: x509.SubjectAlternativeName | None = None,
+) -> bytes:
+    signer = serialization.load_pem_private_key(authority.key, password=None)
+    assert isinstance(signer, ec.EllipticCurvePrivateKey)
+    issuer = x509.load_pem_x509_certificate(authority.certificate).subject
+    begun = (
+        _begin(_name(name), issuer, key, signer, now or datetime.now(UTC), lasts)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
+    )
+    if names is not None:
+        begun = begun.add_extension(names, critical=False)
+    return begun.sign(signer, SHA256()).public_bytes(serialization.Encoding.PEM)
+
+
 def _begin(
     subject: x509.Name,
     issuer: x509.Name,
-    key: ec.EllipticCurvePrivateKey,
+    key: ec.EllipticCurvePublicKey,
     signer: ec.EllipticCurvePrivateKey,
     now: datetime,
     lasts: timedelta,
 ) -> x509.CertificateBuilder:
     # RFC 5280 requires both identifiers, and Python refuses certificates without them from 3.13 on.
-    subject_key = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    subject_key = x509.SubjectKeyIdentifier.from_public_key(key)
     signers_key = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
-        .public_key(key.public_key())
+        .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _CLOCKS_DIFFER)
         .not_valid_after(now + lasts)
@@ -164,7 +199,7 @@ def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     )
 
 
-def _openssh(key: ec.EllipticCurvePrivateKey | Ed25519PrivateKey) -> bytes:
+def _openssh(key: Ed25519PrivateKey) -> bytes:
     return key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.OpenSSH,
@@ -173,5 +208,9 @@ def _openssh(key: ec.EllipticCurvePrivateKey | Ed25519PrivateKey) -> bytes:
 
 
 def _public(key: ec.EllipticCurvePrivateKey | Ed25519PrivateKey) -> bytes:
+    return _openssh_public(key.public_key())
+
+
+def _openssh_public(key: Any) -> bytes:
     encoding, form = serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
-    return key.public_key().public_bytes(encoding, form)
+    return bytes(key.public_bytes(encoding, form))

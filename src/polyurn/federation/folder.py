@@ -2,8 +2,8 @@
 
     DIR/federation.json            what all agree on: address, categories, largest size, public keys
     DIR/authority/                 ca.key, ca.crt; needed again only to renew the server's certificate
-    DIR/server/                    the SuperLink's key, certificate, database, log, app and runs
-    DIR/nodes/NAME/                federation.json, policy.toml, ca.crt, and keys that were made here
+    DIR/server/                    keys and certificates of server and operator, log, ledger, runs
+    DIR/nodes/NAME/                federation.json, policy.toml, ca.crt, node.crt; keys made here
 
 A node's folder later holds its owner's bucket key and log of questions. `certificates.py` makes the
 keys; no process is started here.
@@ -16,18 +16,22 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Any
 
 from polyurn.counts import check_names
 from polyurn.errors import FederationError, FileError, ParameterError
 from polyurn.federation.certificates import (
     Certified,
+    certify,
     expiry,
     make_authority,
     make_node_keys,
+    make_operator,
     make_secret,
     make_server,
     raw_secret,
@@ -66,49 +70,15 @@ most_epsilon = {most_epsilon:<10}# your privacy budget for all time, kept in pri
 delta = {delta:<17}# of that budget
 """
 
-_APP = {
-    "pyproject.toml": """\
-[project]
-name = "polyurn-app"
-version = "1.0.0"
-description = "Learn what this federation looks like"
-license = "Apache-2.0"
-dependencies = []
-
-[tool.flwr.app]
-publisher = "polyurn"
-
-[tool.flwr.app.components]
-serverapp = "polyurn_app.server_app:app"
-clientapp = "polyurn_app.client_app:app"
-
-[tool.flwr.app.config]
-job = ""
-""",
-    "polyurn_app/__init__.py": '"""A Flower app that is polyurn\'s."""\n',
-    "polyurn_app/server_app.py": (
-        '"""The server\'s side."""\n\n'
-        "from polyurn.federation.flower import server_app\n\napp = server_app.app\n"
-    ),
-    "polyurn_app/client_app.py": (
-        '"""The nodes\' side, for nodes that are Flower\'s own SuperNodes."""\n\n'
-        "from polyurn.federation.flower import client_app\n\napp = client_app.app\n"
-    ),
-}
-
 
 @dataclass(frozen=True, kw_only=True)
 class NodeEntry:
-    """The public facts of a node: its number (from 1), its name and its public OpenSSH keys.
-
-    `flower_id` is Flower's id of the node, which the server adds when it registers the node.
-    """
+    """The public facts of a node: its number (from 1), its name and its public OpenSSH keys."""
 
     number: Count
     name: str
     transport: str
     signing: str
-    flower_id: Count | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,13 +89,13 @@ class Federation:
     declared (None), nobody checks that nodes use the same columns.
     """
 
-    address: str  # of the SuperLink, for nodes: host:port
+    address: str  # of the server, for nodes: host:port
     n_categories: Count
     categories: tuple[str, ...] | None  # their names; None if they are called 0, 1, 2, ...
     max_size: Count  # declared largest number of points of a client
     clients_per_node: Count  # declared largest number of clients of a node
     nodes: tuple[NodeEntry, ...]
-    hosts: tuple[str, ...] = ()  # further names of the SuperLink's machine, for its certificate
+    hosts: tuple[str, ...] = ()  # further names of the server's machine, for its certificate
     features: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -158,14 +128,14 @@ class Federation:
         """The categories in the form that reading a table takes."""
         return self.n_categories if self.categories is None else self.categories
 
-    @property
+    @cached_property
     def roster(self) -> Roster:
         """The nodes' public keys, by which secure sums verify signatures."""
         return Roster({node.number: node.signing.encode() for node in self.nodes})
 
     @property
     def server_names(self) -> list[str]:
-        """All names of the SuperLink's machine; federations on one machine need the last two."""
+        """All names of the server's machine; federations on one machine need the last two."""
         host = self.address.rpartition(":")[0].strip("[]")
         return [host, *self.hosts, "localhost", "127.0.0.1"]
 
@@ -185,11 +155,11 @@ class FederationFolder:
         self.path = Path(os.path.abspath(path))
         self.authority, self.server = self.path / "authority", self.path / "server"
         self.nodes, self.runs = self.path / "nodes", self.path / "server" / "runs"
-        self.flower_home, self.app = self.server / "flower", self.server / "app"
         self.certificate, self.key = self.server / "server.crt", self.server / "server.key"
-        self.ca_certificate = self.server / "ca.crt"
-        self.database, self.log = self.server / "superlink.db", self.server / "superlink.log"
-        self.pid, self.ledger = self.server / "superlink.pid", self.server / "privacy.ledger"
+        self.operators_certificate = self.server / "operator.crt"
+        self.operators_key, self.listens = self.server / "operator.key", self.server / "listens"
+        self.ca_certificate, self.log = self.server / "ca.crt", self.server / "server.log"
+        self.pid, self.ledger = self.server / "server.pid", self.server / "privacy.ledger"
 
     def read(self) -> Federation:
         """The contents of federation.json."""
@@ -200,42 +170,28 @@ class FederationFolder:
         return self.nodes / name
 
     def renew_certificate(self) -> None:
-        """A new certificate for the SuperLink, signed by the federation's authority."""
+        """A new certificate for the server, signed by the federation's authority."""
         key, certificate = (read_regular(self.authority / name) for name in ("ca.key", "ca.crt"))
         self.take_certificate(make_server(Certified(key, certificate), self.read().server_names))
 
     def take_certificate(self, server: Certified) -> None:
-        """Replace the SuperLink's key and certificate."""
+        """Replace the server's key and certificate."""
         write_secret(self.key, server.key)
         write_secret(self.certificate, server.certificate)
 
     def check_certificate(self) -> None:
-        """Refuse a certificate of the SuperLink that has expired."""
+        """Refuse a certificate of the server that has expired."""
         ends = expiry(read_regular(self.certificate))
         if ends <= datetime.now(UTC):
             raise FederationError(
-                f"the certificate of the SuperLink has expired ({ends:%Y-%m-%d}): make a new one with "
+                f"the certificate of the server has expired ({ends:%Y-%m-%d}): make a new one with "
                 "`polyurn federation up --renew`"
             )
-
-    def flower_ids(self) -> dict[int, int]:
-        """The numbers of the registered nodes, by Flower's ids; empty before `up`."""
-        nodes = self.read().nodes
-        return {node.flower_id: node.number for node in nodes if node.flower_id is not None}
-
-    def register(self, flower_ids: Mapping[int, int]) -> None:
-        """Write Flower's ids of the nodes, a mapping to their numbers, into federation.json."""
-        ids, federation = {number: key for key, number in flower_ids.items()}, self.read()
-        nodes = (replace(node, flower_id=ids.get(node.number)) for node in federation.nodes)
-        _save_federation(replace(federation, nodes=tuple(nodes)), self.path)
 
 
 @dataclass(frozen=True)
 class NodeFolder:
-    """The folder of a node's owner.
-
-    Once the node has joined, the file `flower_id` has the id that Flower gave it.
-    """
+    """The folder of a node's owner."""
 
     path: Path
     number: int
@@ -250,12 +206,12 @@ class NodeFolder:
         return self.path / "ca.crt"
 
     @property
-    def pid(self) -> Path:
-        return self.path / "node.pid"
+    def certificate(self) -> Path:
+        return self.path / "node.crt"
 
     @property
-    def flower_id(self) -> Path:
-        return self.path / "flower.id"
+    def pid(self) -> Path:
+        return self.path / "node.pid"
 
     def secret(self, name: str) -> bytes:
         """Read a private key from the folder."""
@@ -319,26 +275,28 @@ def set_up(
     )
     _ = federation.roster  # refuses invalid public keys before anything is written
     authority = make_authority("polyurn federation")
-    server = make_server(authority, federation.server_names)
+    server, operator = make_server(authority, federation.server_names), make_operator(authority)
     limits = {name: json.dumps(value) for name, value in vars(policy).items()}  # TOML, too
     target = FederationFolder(path)
     with _whole(target.path) as beside:
         files = FederationFolder(beside)
-        for inner in (files.authority, files.runs, files.flower_home, files.nodes):
+        for inner in (files.authority, files.runs, files.nodes):
             inner.mkdir(parents=True)
-        _save_federation(federation, files.path)
+        document = to_json(federation)
+        _save_federation(document, files.path)
         write_secret(files.authority / "ca.key", authority.key)
         for copy in (files.authority / "ca.crt", files.ca_certificate):
             copy.write_bytes(authority.certificate)
         files.take_certificate(server)
-        for name, text in _APP.items():
-            (files.app / name).parent.mkdir(parents=True, exist_ok=True)
-            (files.app / name).write_text(text)
+        write_secret(files.operators_key, operator.key)
+        files.operators_certificate.write_bytes(operator.certificate)
         for node in federation.nodes:
             home = files.node(node.name)
             home.mkdir(mode=0o700)
-            _save_federation(federation, home, node=node.number)
+            _save_federation(document, home, node=node.number)
             (home / "ca.crt").write_bytes(authority.certificate)
+            certificate = certify(authority, node.name, node.transport.encode())
+            (home / "node.crt").write_bytes(certificate)
             (home / "policy.toml").write_text(_POLICY.format(**limits))
             if (own := keys.get(node.number)) is not None:
                 write_secret(home / TRANSPORT_KEY, own.transport)
@@ -455,7 +413,6 @@ def _read_federation(folder: Path) -> Federation:
     return read_document(Federation, folder / FEDERATION, kind="federation")
 
 
-def _save_federation(federation: Federation, folder: Path, *, node: int | None = None) -> None:
+def _save_federation(document: Mapping[str, Any], folder: Path, **node: int) -> None:
     """With `node`, in the folder of that node."""
-    document = {**to_json(federation), **({} if node is None else {"node": node})}
-    save_document(document, folder / FEDERATION, kind="federation")
+    save_document({**document, **node}, folder / FEDERATION, kind="federation")

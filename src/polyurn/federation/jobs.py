@@ -1,21 +1,21 @@
-"""A run of a federation: its job, and the files through which two processes communicate.
+"""A run of a federation: its job, and the files that keep what became of it.
 
 A job is the terms on which nodes are asked, the guarantee to clients, and a question: which kinds of
-clients there are, or what they differ in. The command that submits it writes the job as the first line
-of `job.jsonl`. The process that asks the nodes (`server_process.py`) reads it and appends an event for
-each round; then it writes `result.json`, or an event with the reason of its failure. Nothing is fitted
-here.
+clients there are, or what they differ in. It is the first line of `job.jsonl`. The process that asks the
+nodes (`server_process.py`) appends an event for each round; then it writes `result.json`, or an event
+with the reason of its failure. Nothing is fitted here.
 """
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 from polyurn.errors import FileError, ParameterError
 from polyurn.federation.aggregator import Terms
+from polyurn.federation.processes import alive
 from polyurn.model.style_coordinates import StyleSpace
 from polyurn.privacy.ledger import Budget
 from polyurn.storage.documents import read_document
@@ -149,11 +149,12 @@ def _is_new_folder(path: Path) -> bool:
 
 
 class JobFolder:
-    """The files of one run."""
+    """The files of one run; the attribute `on_event` is a function that gets every event, too."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.on_event: Callable[[Mapping[str, Any]], object] = lambda _: None
         self.path = Path(os.path.abspath(path))
-        self.result, self.pid = self.path / "result.json", self.path / "server.pid"
+        self.result, self.pid = self.path / "result.json", self.path / "run.pid"
         self._log = self.path / "job.jsonl"
 
     @classmethod
@@ -184,6 +185,7 @@ class JobFolder:
         with log.turn():
             whole = read_regular(self._log).rfind(b"\n") + 1
             log.append_bytes((json.dumps(dict(event)) + "\n").encode(), after=whole)
+        self.on_event(event)
 
     def fail(self, reason: str) -> None:
         """Note that the run has ended without a result."""
@@ -192,24 +194,30 @@ class JobFolder:
     @property
     def failure(self) -> str | None:
         """Why the run has ended without a result; None if it has not."""
-        for event in self.events():
-            if event is None or "failed" in event:
-                return None if event is None else str(event["failed"])
-        raise AssertionError("events have no end")
+        return next((event["failed"] for event in self.events() if "failed" in event), None)
 
-    def events(self) -> Iterator[dict[str, Any] | None]:
-        """The events so far and those to come, without end; None where there is no new one yet."""
-        with open(self._log, "rb") as file:
-            file.readline()  # the job
-            while True:
-                at = file.tell()
-                lines = [line for line in file.readlines() if line.endswith(b"\n")]
-                file.seek(at + sum(map(len, lines)))  # half a line may still become another one
-                yield from (json.loads(line) for line in lines)
-                yield None
+    @property
+    def state(self) -> str:
+        """What became of the run, in a word, or the reason of its failure."""
+        if self.result.exists():
+            return "completed"
+        if (why := self.failure) is not None:
+            return f"failed: {why}"
+        return "running" if alive(self.pid) else "died"
+
+    def events(self) -> list[dict[str, Any]]:
+        """The events so far."""
+        lines = read_regular(self._log).split(b"\n")
+        return [json.loads(line) for line in lines[1:-1]]
 
     def _opened(self, *, begin: bool, head: Mapping[str, Any] | None = None) -> JsonLog[Job]:
         return JsonLog(
             self._log, Job, kind="job", name="the log of a job", advice="", head=head, begin=begin,
             chained=False,
         )  # fmt: skip
+
+
+def runs_of(folder: Path) -> list[JobFolder]:
+    """All runs in a folder, the first one first."""
+    names = sorted((p for p in folder.iterdir() if p.name.isdecimal()), key=lambda p: int(p.name))
+    return [JobFolder(path) for path in names]

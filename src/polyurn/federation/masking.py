@@ -27,7 +27,7 @@ try:
     from cryptography.hazmat.primitives.hashes import SHA256, Hash
     from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 except ImportError as error:
-    raise MissingDependencyError("cryptography", "flower", "a secure sum") from error
+    raise MissingDependencyError("cryptography", "federation", "a secure sum") from error
 
 CONTEXT = b"polyurn secure sum 1|"  # in every key, digest and signature: no other protocol has it
 N_NONCE_BYTES = 12

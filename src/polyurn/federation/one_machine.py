@@ -3,6 +3,7 @@
 Real processes over real TLS. All files are in one folder, and each process is ended by its own pid.
 """
 
+import os
 import socket
 import subprocess
 import sys
@@ -10,11 +11,10 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from polyurn.errors import FederationError
-from polyurn.federation.flower import superlink
-from polyurn.federation.flower.processes import alive, end_processes, ended_like_ctrl_c
 from polyurn.federation.folder import (
     OWNERS_POLICY,
     FederationFolder,
@@ -22,46 +22,52 @@ from polyurn.federation.folder import (
     read_node,
     set_up,
 )
+from polyurn.federation.https import starting as server
 from polyurn.federation.policy import NodePolicy
+from polyurn.federation.processes import alive, end_processes, ended_like_ctrl_c
 from polyurn.storage.table_files import write_histograms
 
-# Seconds: on a new machine answers have to be compiled, and the SuperLink has to notice a node's crash.
+# Seconds: on a new machine answers have to be compiled.
 _JOINS_WITHIN = 300.0
 _ENDS_WITHIN = 10.0
 
 
 @dataclass(frozen=True)
 class Starting:
-    """A node that has been started, and may not have joined yet."""
+    """A process of nodes that has been started, and may not have joined yet."""
 
-    node: NodeFolder
+    nodes: Sequence[NodeFolder]
     process: subprocess.Popen[bytes]
     log: Path
     begin: int  # where its part of the log begins
 
     def wait(self) -> int:
-        """Wait until it has joined, and return its pid; raise its error if it ends or takes too long."""
+        """Wait until all have joined; return the pid. If it ends or takes too long, raise its error."""
         end = time.monotonic() + _JOINS_WITHIN
-        while alive(self.node.pid) != self.process.pid:
+        while any(alive(node.pid) != self.process.pid for node in self.nodes):
             if self.process.poll() is not None or time.monotonic() > end:
                 self.process.kill()
                 self.process.wait()
                 text = self.log.read_bytes()[self.begin :].decode(errors="replace").strip()
                 reason = text.rpartition("error: ")[2] if "error: " in text else ""
-                raise FederationError(reason or f"{self.node.name} did not join: see {self.log}")
+                names = ", ".join(node.name for node in self.nodes)
+                raise FederationError(reason or f"{names} did not join: see {self.log}")
             time.sleep(0.1)
         return self.process.pid
 
 
-def start_node(node: NodeFolder, arguments: Sequence[str]) -> Starting:
-    """Start a node in the background, with the arguments of `polyurn federation join`."""
-    log = node.path / "node.log"
-    with open(log, "ab") as file:
+def start_nodes(nodes: Sequence[NodeFolder], arguments: Sequence[str]) -> Starting:
+    """Start nodes in one background process, with the arguments of `polyurn federation join`.
+
+    The folder of the first one gets the log, for its owner alone.
+    """
+    log = nodes[0].path / "node.log"
+    with open(log, "ab", opener=partial(os.open, mode=0o600)) as file:
         process = subprocess.Popen(
             [sys.executable, "-m", "polyurn.cli", "federation", "join", *arguments],
             stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True,
         )  # fmt: skip
-        return Starting(node, process, log, file.tell())
+        return Starting(nodes, process, log, file.tell())
 
 
 @contextmanager
@@ -72,12 +78,12 @@ def federation_here(
     max_size: int,
     categories: int | Sequence[str] | None = None,
     policy: NodePolicy = OWNERS_POLICY,
-    durable: bool = True,
+    n_processes: int | None = None,
 ) -> Iterator[FederationFolder]:
     """A federation of processes on this machine, which the end of the context ends.
 
     `clients` is what each node holds, arrays of shape (n_clients, n_categories); all files go into the
-    folder. `policy` is every node's; `durable` is as in `superlink.start`.
+    folder. `policy` is every node's. The nodes share `n_processes`; by default each has its own.
     """
     shapes = [getattr(counts, "shape", (0, 0)) for counts in clients]
     files = set_up(
@@ -93,37 +99,41 @@ def federation_here(
     for entry, counts in zip(federation.nodes, clients, strict=True):
         table = files.node(entry.name) / "clients.csv"
         write_histograms(counts, table, categories=federation.categories)
-    with running(files, [["clients.csv"]] * len(clients), durable=durable):
+    n_nodes = len(clients)
+    n_processes = n_nodes if n_processes is None else n_processes
+    together = [range(i + 1, n_nodes + 1, n_processes) for i in range(n_processes)]
+    with running(files, [(numbers, ()) for numbers in together]):
         yield files
 
 
 @contextmanager
 def running(
-    files: FederationFolder, arguments: Sequence[Sequence[str]], *, durable: bool = True
+    files: FederationFolder, processes: Sequence[tuple[Sequence[int], Sequence[str]]]
 ) -> Iterator[None]:
-    """The SuperLink, unless it runs already, and all nodes as processes, until the context ends.
+    """The server, unless it runs already, and processes of nodes, until the context ends.
 
-    `arguments` are those of each node's `join`: the table, in the node's folder, and options.
+    For each process, the numbers of its nodes, whose tables are `clients.csv` in their folders, and the
+    options of `join`.
     """
-    nodes = [read_node(files.node(entry.name)) for entry in files.read().nodes]
-    starting = []
+    names = [entry.name for entry in files.read().nodes]
+    pids, starting = [], []
     try:
         with ended_like_ctrl_c():
             if alive(files.pid) is None:
-                superlink.start(files, host="127.0.0.1", durable=durable)
-                superlink.register(files)
-            for node, (table, *options) in zip(nodes, arguments, strict=True):
-                words = [str(node.path), str(node.path / table), *options]
-                starting.append(start_node(node, words))
+                server.start(files, host="127.0.0.1")
+            for numbers, options in processes:
+                nodes = [read_node(files.node(names[number - 1])) for number in numbers]
+                pids += [node.pid for node in nodes]
+                starting.append(start_nodes(nodes, [*(str(n.path) for n in nodes), *options]))
             for one in starting:
                 one.wait()
             yield
     finally:
-        end_processes([node.pid for node in nodes], within=_ENDS_WITHIN)
+        end_processes(pids, within=_ENDS_WITHIN)
         for one in starting:
             one.process.kill()  # one that had not joined yet has no file
             one.process.wait()
-        superlink.stop(files)
+        server.stop(files)
 
 
 def free_port() -> int:

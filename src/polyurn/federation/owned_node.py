@@ -1,6 +1,6 @@
 """A node from its owner's folder: its table, policy, keys and log, and the `Node` made of them.
 
-`supernode.py` brings its messages, or Flower's own SuperNode with `client_app.py`.
+`https/link.py` brings its messages, or a SuperNode of Flower's.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from polyurn.aggregate.local import LocalAggregator
 from polyurn.client.counting import Histograms, category_names
 from polyurn.client.record_tables import table_records
 from polyurn.client.records import Records
@@ -24,8 +23,6 @@ from polyurn.federation.roster import SigningKey
 from polyurn.model.style_coordinates import StyleSpace
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.noise import check_installed
-from polyurn.server.fit_settings import Settings
-from polyurn.server.fitting import fit_sums
 from polyurn.storage.ledger_file import LedgerFile, raised_ledger
 from polyurn.wire import StyleMoments
 from polyurn.wording import counted
@@ -157,6 +154,10 @@ def warm_up() -> None:
     The first time it takes half a minute. A small selection asks every kind of question once; then one
     client is asked about its style.
     """
+    from polyurn.aggregate.local import LocalAggregator
+    from polyurn.server.fit_settings import Settings
+    from polyurn.server.fitting import fit_sums
+
     counts = np.random.default_rng(0).multinomial(9, [0.5, 0.3, 0.2], size=60)
     few = Settings(max_rounds=6)
     clients = LocalAggregator(counts, rng=0)

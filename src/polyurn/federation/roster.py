@@ -18,7 +18,7 @@ try:
     )
     from cryptography.hazmat.primitives.hashes import SHA384
 except ImportError as error:
-    raise MissingDependencyError("cryptography", "flower", "a secure sum") from error
+    raise MissingDependencyError("cryptography", "federation", "a secure sum") from error
 
 PublicKey: TypeAlias = Ed25519PublicKey | ec.EllipticCurvePublicKey
 

@@ -1,23 +1,24 @@
-"""The server's process: performs the job that `polyurn federation run` or `style` wrote.
+"""Performs a job of a federation: what `polyurn federation run` or `style` asks, over any exchange.
 
-`server/` searches, `aggregator.py` asks the nodes. The job's folder shows the progress to the command
-that waits, which is another process. A job with a guarantee is charged to the federation's ledger, which
-has everything that was ever spent on its clients.
+`server/` searches, `aggregator.py` asks the nodes, and the job's folder keeps the progress. A job with a
+guarantee is charged to the federation's ledger, which has everything that was ever spent on its clients.
 """
 
 import math
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from polyurn.aggregate.replay import ReplayAggregator
-from polyurn.errors import BudgetError, FileError, ParameterError
+from polyurn.errors import BudgetError, FileError, ParameterError, PolyurnError
 from polyurn.federation.aggregator import FederatedAggregator
 from polyurn.federation.exchange import Exchange
 from polyurn.federation.folder import FederationFolder
 from polyurn.federation.graph import choose_graph
 from polyurn.federation.jobs import Job, JobFolder, MixtureJob, StyleJob
+from polyurn.federation.processes import keep_pid
 from polyurn.privacy.accounting import epsilon_of, sigma_for, spent
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.noise import check_installed
@@ -40,8 +41,24 @@ _ROUNDING = 1e-9
 def perform(exchange: Exchange, folder: JobFolder, *, expected: int | None = None) -> None:
     """Ask the nodes until there is a model, and write it into the folder.
 
-    The first round waits for `expected` nodes: by default, for those that are registered.
+    The first round waits for `expected` nodes to connect, by default all of them. A failure is an event
+    of the folder before it is raised.
     """
+    keep_pid(folder.pid, os.getpid())
+    try:
+        _perform(exchange, folder, expected)
+    except PolyurnError as error:
+        folder.fail(str(error))
+        raise
+    except KeyboardInterrupt:
+        folder.fail("interrupted")
+        raise
+    except Exception as error:
+        folder.fail(f"the server's side failed: {type(error).__name__}: {error}")
+        raise
+
+
+def _perform(exchange: Exchange, folder: JobFolder, expected: int | None) -> None:
     job = folder.read()
     files = FederationFolder(job.federation)
     federation = files.read()
@@ -51,7 +68,7 @@ def perform(exchange: Exchange, folder: JobFolder, *, expected: int | None = Non
         job,
         roster=federation.roster,
         clients_per_node=federation.clients_per_node,
-        expected=len(files.flower_ids()) if expected is None else expected,
+        expected=len(names) if expected is None else expected,
         rng=job.seed if isinstance(job, MixtureJob) else None,
         on_change=lambda number, left, joined: folder.tell({
             "round": number, "left": {names[node]: why for node, why in left.items()},

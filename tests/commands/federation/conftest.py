@@ -8,7 +8,7 @@ CATEGORIES = "0,1,2"
 @pytest.fixture
 def fed(run, tmp_path):
     """A federation of two nodes for clients.csv, at a port that nothing listens on."""
-    pytest.importorskip("flwr")
+    pytest.importorskip("aiohttp")
     from polyurn.federation.one_machine import free_port
 
     ran = run(

@@ -53,7 +53,7 @@ def test_owners_make_their_keys_and_the_federation_is_made_of_the_public_ones(ru
     assert "private keys" not in ran.err
     for name in ("hospital-a", "hospital-b"):
         home = tmp_path / f"at-{name}"
-        for file in ("federation.json", "policy.toml", "ca.crt"):
+        for file in ("federation.json", "policy.toml", "ca.crt", "node.crt"):
             shutil.copy(tmp_path / "fed" / "nodes" / name / file, home / file)
         node = read_node(home)
         assert node.name == name

@@ -8,7 +8,7 @@ import pytest
 from cli_walk import assert_refused
 from polyurn import LocalAggregator, fit, select_private
 from polyurn.federation.folder import FederationFolder
-from polyurn.federation.jobs import JobFolder, MixtureJob
+from polyurn.federation.jobs import MixtureJob
 from polyurn.storage.models import save
 from polyurn.storage.provenance import PrivacyProvenance, Provenance
 from polyurn.typed.json_form import to_json
@@ -110,8 +110,7 @@ def played(monkeypatch, fed):
 
     jobs = []
 
-    def submit(_, path):
-        folder = JobFolder(path)
+    def perform(_, folder):
         jobs.append(folder.read())
         choice = select_private(
             LocalAggregator(COUNTS), jobs[-1].components, epsilon=1.0, delta=1e-6, n_categories=3,
@@ -127,7 +126,7 @@ def played(monkeypatch, fed):
         save(choice.fit.mdm, folder.result, provenance=made)
 
     monkeypatch.setattr(federated, "alive", lambda pid: 1)
-    monkeypatch.setattr(federated.superlink, "submit", submit)
+    monkeypatch.setattr(federated.server_process, "perform", perform)
     return jobs
 
 
@@ -158,8 +157,7 @@ def left(monkeypatch, fed):
     """A server that loses node-3 after the second round, and gets it back after the third."""
     from polyurn.commands.federation import following as federated
 
-    def submit(_, path):
-        folder = JobFolder(path)
+    def perform(_, folder):
         done = fit(LocalAggregator(COUNTS), n_components=1, n_categories=3, max_size=12, rng=0)
         news = {
             3: {"left": {"node-3": "it did not reply in time"}, "joined": []},
@@ -178,7 +176,7 @@ def left(monkeypatch, fed):
         save(done.mdm, folder.result, provenance=made)
 
     monkeypatch.setattr(federated, "alive", lambda pid: 1)
-    monkeypatch.setattr(federated.superlink, "submit", submit)
+    monkeypatch.setattr(federated.server_process, "perform", perform)
 
 
 def test_a_node_that_leaves_is_one_line_as_it_happens_and_one_at_the_end(run, left):

@@ -172,8 +172,8 @@ def played(monkeypatch, fed):
 
     jobs = []
 
-    def submit(place, path):
-        folder = JobFolder(path)
+    def perform(_, folder):
+        place = FederationFolder(fed)
         jobs.append(job := folder.read())
         records = drawn_world(40, sizes=(8, 12), n_directions=2, n_labels=3, seed=2).records
         clients = pu.LocalAggregator(records)
@@ -199,7 +199,7 @@ def played(monkeypatch, fed):
         save(style, folder.result, features=job.features, provenance=made)
 
     monkeypatch.setattr(federated, "alive", lambda pid: 1)
-    monkeypatch.setattr(federated.superlink, "submit", submit)
+    monkeypatch.setattr(federated.server_process, "perform", perform)
     return jobs
 
 
@@ -268,37 +268,22 @@ def test_without_a_file_the_directions_are_shown_and_as_json_with_the_guarantee(
 def test_what_is_left_after_ctrl_c_is_said(run, fed, proxy, monkeypatch, asked, how, kept):
     from polyurn.commands.federation import following as federated
 
-    stopped = []
+    place = FederationFolder(fed)
 
-    def submit(place, _):
+    def nodes(_):
         if how == "charged to":
             pu.open_ledger(place.ledger, epsilon=1.0, delta=1e-6).charge("style", 9.0, 39)
         if how == "entered in":
             release = ExactRelease("style_moments", 39, "a run", "2026-01-31T12:00:00+00:00")
             LedgerFile(place.ledger).append(release)
-        monkeypatch.setattr(JobFolder, "events", lambda _: os.kill(os.getpid(), signal.SIGINT))
-        return 41
+        os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(federated, "alive", lambda pid: 1)
-    monkeypatch.setattr(federated.superlink, "submit", submit)
-    monkeypatch.setattr(federated.superlink, "stop_run", lambda _, number: stopped.append(number))
+    monkeypatch.setattr(federated.HttpsExchange, "nodes", nodes)
     ran = run(*asked)
-    assert (ran.code, stopped) == (130, [41])
+    assert ran.code == 130
+    (folder,) = runs(fed)
+    assert JobFolder(folder).failure == "interrupted"
     ledger = fed / "server" / "privacy.ledger"
     charged = f", and what was asked is {how} {ledger}" if how else ""
     assert ran.err.endswith(f"interrupted; {kept}{charged}\n")
-
-
-@pytest.mark.usefixtures("ctrl_c")
-def test_ctrl_c_during_the_submission_is_left_in_the_jobs_folder(run, fed, proxy, monkeypatch):
-    from polyurn.commands.federation import following as federated
-
-    monkeypatch.setattr(federated, "alive", lambda pid: 1)
-    monkeypatch.setattr(
-        federated.superlink, "submit", lambda *_: os.kill(os.getpid(), signal.SIGINT)
-    )
-    ran = run(*EXACT)
-    assert ran.code == 130
-    assert ran.err.endswith("interrupted; nothing was kept\n")
-    (folder,) = runs(fed)
-    assert JobFolder(folder).failure == "interrupted"

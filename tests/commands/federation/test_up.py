@@ -26,7 +26,7 @@ def test_an_expired_certificate_is_said_with_what_to_do(run, fed):
     place = FederationFolder(fed)
     place.take_certificate(old)
     ran = run("federation", "up", "fed")
-    assert_refused(ran, "certificate of the SuperLink has expired", "polyurn federation up --renew")
+    assert_refused(ran, "certificate of the server has expired", "polyurn federation up --renew")
     port = int(place.read().address.rpartition(":")[2])
     with socket.create_server(("127.0.0.1", port)):  # so that it is renewed, and not started
         assert_refused(run("federation", "up", "fed", "--renew"), "Address already in use")
@@ -49,7 +49,7 @@ def test_a_federation_that_is_down_says_so(run, fed):
     assert (ran.code, ran.out) == (0, "")
     assert "the server is down: polyurn federation up fed" in ran.err
     state = run("federation", "status", "fed", "--json").json()
-    assert state["superlink"] is None
+    assert state["server"] is None
     assert state["address"].startswith("localhost:")
 
 

@@ -1,10 +1,6 @@
-"""Submits a job of a federation, shows its progress and waits for its end.
+"""Performs a job over the server of a federation, and shows its progress."""
 
-Another process performs the job, `federation/server_process.py`, and writes its progress into files.
-"""
-
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,11 +14,12 @@ from polyurn.commands.progress import (
     fit_progress,
     selection_progress,
 )
-from polyurn.errors import FederationError
-from polyurn.federation.flower import superlink
-from polyurn.federation.flower.processes import alive, is_running
+from polyurn.errors import FederationError, PolyurnError
+from polyurn.federation import server_process
 from polyurn.federation.folder import FederationFolder
+from polyurn.federation.https.exchange import HttpsExchange
 from polyurn.federation.jobs import JobFolder, MixtureJob, StyleJob
+from polyurn.federation.processes import alive
 from polyurn.privacy.ledger import Budget
 from polyurn.server.fit_results import Round
 from polyurn.storage.ledger_file import LedgerFile
@@ -30,27 +27,29 @@ from polyurn.typed.json_form import from_json
 from polyurn.wire.traffic import Traffic
 from polyurn.wording import counted, listed
 
-_LOOK = 0.3  # seconds between two looks for news
-_STARTS_WITHIN = 90.0  # seconds until the server's process has to have begun
-
 
 def perform(files: FederationFolder, job: MixtureJob | StyleJob) -> JobFolder:
-    """Submit a job, show its progress and wait for its end; Ctrl-C ends it and says what is kept."""
+    """Perform a job and show its progress; Ctrl-C ends it and says what is kept."""
     if alive(files.pid) is None:
         raise FederationError(f"the server is down: polyurn federation up {files.path}")
-    folder = JobFolder.make(files.runs, job)
+    exchange, folder = HttpsExchange(files), JobFolder.make(files.runs, job)
     kept = _Kept(files, job)
-    run = None
     try:
-        run = superlink.submit(files, folder.path)
-        _follow(files, folder, job, kept)
+        with _progress(job) as on_round:
+
+            def on_event(event: Mapping[str, Any]) -> None:
+                if "number" in event:
+                    on_round(event)
+                elif isinstance(job, MixtureJob) and (news := _news(event, job)):
+                    say(news)  # the one question of a style ends with the same words
+
+            folder.on_event = on_event
+            server_process.perform(exchange, folder)
     except KeyboardInterrupt:
-        if run is None:
-            folder.fail("interrupted")  # should the run be submitted after all, it asks nobody
-        else:
-            superlink.stop_run(files, run)
         say(f"interrupted; {kept}")
         raise typer.Exit(INTERRUPTED) from None
+    except PolyurnError as error:
+        raise FederationError(f"{error}; {kept}") from error
     return folder
 
 
@@ -88,39 +87,8 @@ def _n_releases(files: FederationFolder) -> int:
     return sum(not isinstance(entry, Budget) for entry in LedgerFile(files.ledger).read())
 
 
-def _follow(
-    files: FederationFolder, folder: JobFolder, job: MixtureJob | StyleJob, kept: _Kept
-) -> None:
-    begin = time.monotonic()
-    with _progress(job) as on_event:
-        for event in folder.events():
-            if event is not None:
-                if "failed" in event:
-                    raise FederationError(f"{event['failed']}; {kept}")
-                if "number" in event:
-                    on_event(event)
-                elif isinstance(job, MixtureJob) and (news := _news(event, job)):
-                    say(news)  # the one question of a style ends with the same words
-                continue
-            if folder.result.exists():
-                return
-            has_begun = folder.pid.exists()
-            if has_begun and not is_running(folder.pid):
-                # It may have written its last event meanwhile.
-                if folder.result.exists() or folder.failure is not None:
-                    continue
-                raise FederationError(f"the process that asks the nodes has died; {kept}")
-            if alive(files.pid) is None:
-                raise FederationError(
-                    f"the SuperLink has died: polyurn federation up {files.path}; then {kept}"
-                )
-            if not has_begun and time.monotonic() - begin > _STARTS_WITHIN:
-                raise FederationError(f"the run did not begin: see {files.log}")
-            time.sleep(_LOOK)
-
-
 @contextmanager
-def _progress(job: MixtureJob | StyleJob) -> Iterator[Callable[[dict[str, Any]], None]]:
+def _progress(job: MixtureJob | StyleJob) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     """A function that shows each round of a job."""
     match job:
         case StyleJob():  # one question
@@ -132,7 +100,7 @@ def _progress(job: MixtureJob | StyleJob) -> Iterator[Callable[[dict[str, Any]],
 
 
 @contextmanager
-def _rounds(job: MixtureJob) -> Iterator[Callable[[dict[str, Any]], None]]:
+def _rounds(job: MixtureJob) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     """A function that shows each round of a fit, of one number of components or of several."""
     unseen, n_rounds = (
         (STARTING, job.max_rounds) if job.epsilon is None else (NOISED, N_PRIVATE_ROUNDS)
@@ -141,7 +109,7 @@ def _rounds(job: MixtureJob) -> Iterator[Callable[[dict[str, Any]], None]]:
     shown = selection_progress(talk) if several else fit_progress(talk, n_rounds, unseen=unseen)
     with shown as on_round:
 
-        def on_event(event: dict[str, Any]) -> None:
+        def on_event(event: Mapping[str, Any]) -> None:
             values = {int(k): value for k, value in event.get("values", {}).items()}
             known = {"values": values, "running": tuple(event.get("running", ()))}
             on_round(from_json(Round, event, parsed={**known, "n_clients": event["n_clients"]}))
@@ -149,11 +117,13 @@ def _rounds(job: MixtureJob) -> Iterator[Callable[[dict[str, Any]], None]]:
         yield on_event
 
 
-def _news(event: dict[str, Any], job: MixtureJob) -> str:
+def _news(event: Mapping[str, Any], job: MixtureJob) -> str:
     """In one line, after which round a run goes on, or which nodes have left and joined."""
     if "kept" in event:
         kept = counted(event["kept"], "round")
         return f"going on after {kept} from {job.checkpoint}" if event["kept"] else ""
+    if "failed" in event:
+        return ""  # whoever submitted the job says it
     left = listed([f"{name} ({why})" for name, why in event["left"].items()])
     words = [f"without {left}"] if event["left"] else []
     words += [f"with {listed(event['joined'])}"] if event["joined"] else []

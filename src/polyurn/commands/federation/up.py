@@ -1,10 +1,9 @@
-"""`polyurn federation up`, `status` and `down`: the server's processes.
+"""`polyurn federation up`, `status` and `down`: the server's process.
 
-`federation/flower/superlink.py` starts and ends them.
+`federation/https/starting.py` starts and ends it.
 """
 
 from pathlib import Path
-from typing import Any
 
 from polyurn.commands.console import print_json, say, show
 from polyurn.commands.declare import option
@@ -22,24 +21,24 @@ def up_command(
     ),
     renew: bool = option(False, "Make a new certificate of the server first.", "--renew"),
 ) -> None:
-    """Start the server of a federation, a Flower SuperLink, and register the nodes.
+    """Start the server of a federation, one process, to which nodes connect over HTTPS.
 
     It runs until `polyurn federation down`. Nodes on other machines reach it with --listen 0.0.0.0.
 
     Example: `polyurn federation up fed`
     """
-    from polyurn.federation.flower import superlink
     from polyurn.federation.folder import FederationFolder
+    from polyurn.federation.https.starting import start
 
     files = FederationFolder(folder)
     federation = files.read()
     if renew:
         files.renew_certificate()
-    pid = superlink.start(files, host=listen)
-    say(f"the SuperLink listens on {listen}, port {federation.address.rpartition(':')[2]} "
+    pid = start(files, host=listen)
+    say(f"the server listens on {listen}, port {federation.address.rpartition(':')[2]} "
         f"(process {pid}, log {files.log})")  # fmt: skip
-    ids = superlink.register(files)
-    say(f"{counted(len(ids), 'node')} may join: polyurn federation join NODE_DIR clients.csv")
+    n_nodes = counted(len(federation.nodes), "node")
+    say(f"{n_nodes} may join: polyurn federation join NODE_DIR clients.csv")
 
 
 def status_command(*, folder: Path = FEDERATION, as_json: bool = AS_JSON) -> None:
@@ -49,48 +48,35 @@ def status_command(*, folder: Path = FEDERATION, as_json: bool = AS_JSON) -> Non
     """
     from rich.table import Table
 
-    from polyurn.federation.flower import superlink
-    from polyurn.federation.flower.processes import alive
     from polyurn.federation.folder import FederationFolder
+    from polyurn.federation.https.exchange import HttpsExchange
+    from polyurn.federation.jobs import runs_of
+    from polyurn.federation.processes import alive
 
     files = FederationFolder(folder)
     federation = files.read()
     pid = alive(files.pid)
-    state: dict[str, Any] = {
-        "address": federation.address,
-        "superlink": pid,
-        "nodes": [],
-        "runs": [],
-    }
-    if pid is not None:
-        known = {int(node["node-id"]): node for node in superlink.nodes(files)}
-        numbers = {number: key for key, number in files.flower_ids().items()}
-        for node in federation.nodes:
-            about = known.get(numbers.get(node.number, -1), {})
-            state["nodes"].append(
-                {"number": node.number, "name": node.name,
-                 "status": about.get("status", "not registered")}
-            )  # fmt: skip
-        state["runs"] = [
-            {"id": run["run-id"], "status": run["status"]} for run in superlink.runs(files)
-        ]
+    there = set() if pid is None else set(HttpsExchange(files).nodes())
+    nodes = [
+        {"number": node.number, "name": node.name,
+         "status": "online" if node.number in there else "offline"}
+        for node in federation.nodes
+    ]  # fmt: skip
+    runs = [{"id": run.path.name, "status": run.state} for run in runs_of(files.runs)]
     if as_json:
-        print_json(state)
+        print_json({"address": federation.address, "server": pid, "nodes": nodes, "runs": runs})
         return
     if pid is None:
         say(f"the server is down: polyurn federation up {folder}")
-        return
-    online = sum(node["status"] == "online" for node in state["nodes"])
-    say(
-        f"the SuperLink runs (process {pid}); {online} of {len(federation.nodes)} nodes are connected"
-    )
-    table = Table(title=f"the federation at {federation.address}")
-    for heading in ("node", "name", "state"):
-        table.add_column(heading)
-    for node in state["nodes"]:
-        table.add_row(str(node["number"]), node["name"], node["status"])
-    show(table)
-    for run in state["runs"]:
+    else:
+        say(f"the server runs (process {pid}); {len(there)} of {len(nodes)} nodes are connected")
+        table = Table(title=f"the federation at {federation.address}")
+        for heading in ("node", "name", "state"):
+            table.add_column(heading)
+        for node in nodes:
+            table.add_row(str(node["number"]), str(node["name"]), str(node["status"]))
+        show(table)
+    for run in runs:
         say(f"run {run['id']}: {run['status']}")
 
 
@@ -99,16 +85,18 @@ def down_command(*, folder: Path = FEDERATION) -> None:
 
     Example: `polyurn federation down fed`
     """
-    from polyurn.federation.flower import superlink
-    from polyurn.federation.flower.processes import end_processes
     from polyurn.federation.folder import FederationFolder
+    from polyurn.federation.https.starting import stop
+    from polyurn.federation.jobs import runs_of
+    from polyurn.federation.processes import end_processes
 
     files = FederationFolder(folder)
     federation = files.read()
     pids = [files.node(node.name) / "node.pid" for node in federation.nodes]
     n_ended = end_processes(pids, within=_ENDS_WITHIN)
-    was_up = superlink.stop(files)
+    end_processes([run.pid for run in runs_of(files.runs)], within=_ENDS_WITHIN)
+    was_up = stop(files)
     say(
-        f"ended {'the SuperLink' if was_up else 'nothing of the server, which was down,'} and "
+        f"ended {'the server' if was_up else 'nothing of the server, which was down,'} and "
         f"{counted(n_ended, 'node')}"
     )

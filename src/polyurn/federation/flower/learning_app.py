@@ -48,12 +48,7 @@ def learn_mixture(grid: Grid, settings: Mapping[str, Any]) -> None:
     output, files = given.pop("output"), FederationFolder(given["federation"])
     federation = files.read()
     folder = JobFolder.make(files.runs, _job(given, max_size=federation.max_size))
-    exchange = GridExchange(grid, federation.roster)
-    try:
-        perform(exchange, folder, expected=len(federation.nodes))
-    except Exception as error:
-        folder.fail(f"{type(error).__name__}: {error}")
-        raise
+    perform(GridExchange(grid, federation.roster), folder)
     write_whole(Path(output), lambda file: file.write(folder.result.read_bytes()))
 
 

@@ -8,13 +8,7 @@ import time
 import psutil
 import pytest
 
-from polyurn.federation.flower.processes import (
-    alive,
-    end_orphans,
-    end_processes,
-    is_running,
-    keep_pid,
-)
+from polyurn.federation.processes import alive, end_processes, keep_pid
 
 # It ignores SIGTERM, and so does its child; "ready" is said when both do.
 STUBBORN = """
@@ -88,37 +82,3 @@ def test_a_process_that_listens_is_not_waited_for(tmp_path, sleeper):
     assert end_processes([tmp_path / "it.pid"], within=60.0) == 1
     assert not psutil.pid_exists(sleeper.pid)
     assert time.monotonic() - begin < 60.0
-
-
-def test_a_process_that_wrote_its_own_pid_is_running_until_it_ends(tmp_path, sleeper):
-    place = tmp_path / "server.pid"
-    place.write_text("")
-    assert is_running(place)  # it is about to write it
-    place.write_text(f"{sleeper.pid}\n")
-    assert is_running(place)
-    sleeper.kill()
-    os.waitid(os.P_PID, sleeper.pid, os.WEXITED | os.WNOWAIT)
-    assert not is_running(place)
-    sleeper.wait()
-    assert not is_running(place)
-
-
-def test_orphans_are_known_by_program_and_environment_together(tmp_path):
-    (tmp_path / "left-behind").write_text(
-        "import time\nprint('ready', flush=True)\ntime.sleep(600)\n"
-    )
-    (tmp_path / "another").write_text((tmp_path / "left-behind").read_text())
-    cases = {("left-behind", "mine"): 1, ("left-behind", "other"): 0, ("another", "mine"): 0}
-    for (program, home), n_ended in cases.items():
-        process = subprocess.Popen(
-            [sys.executable, str(tmp_path / program)],
-            stdout=subprocess.PIPE,
-            env={**os.environ, "POLYURN_TEST_HOME": f"{tmp_path}/{home}"},
-        )
-        process.stdout.readline()
-        mine = {"variable": "POLYURN_TEST_HOME", "value": f"{tmp_path}/mine"}
-        assert end_orphans(["left-behind"], **mine, within=5.0) == n_ended
-        assert psutil.pid_exists(process.pid) == (n_ended == 0)
-        process.kill()
-        process.wait()
-        process.stdout.close()

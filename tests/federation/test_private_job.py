@@ -1,4 +1,4 @@
-"""Runs with a guarantee, over nodes that a grid plays: what is charged, and what is refused."""
+"""Runs with a guarantee, over nodes that are played: what is charged, and what is refused."""
 
 import sys
 
@@ -113,20 +113,15 @@ def test_a_guarantee_after_an_exact_run_says_that_no_epsilon_covers_that(here):
 
 
 def test_a_node_is_asked_nothing_exact_that_the_ledger_does_not_have(here):
-    asked, push = [], here.grid.push_messages
-
-    def look(messages):
-        asked.append(len(exact_releases(here.made.ledger)))
-        return push(messages)
-
-    here.grid.push_messages = look
+    asked = []
+    here.exchange.before = lambda: asked.append(len(exact_releases(here.made.ledger)))
     perform(here.exchange, here.job())
     assert asked == [1 + i // 5 for i in range(len(asked))]  # five stages of each secure sum
 
 
 def test_an_exact_run_that_goes_on_is_one_run_and_enters_no_round_twice(here, tmp_path):
     job = {"checkpoint": str(tmp_path / "rounds")}
-    back = cut_after(here.grid, 2)
+    back = cut_after(here.exchange, 2)
     with pytest.raises(ConnectionError):
         perform(here.exchange, here.job(**job))
     back()
@@ -140,19 +135,19 @@ def test_an_exact_run_that_goes_on_is_one_run_and_enters_no_round_twice(here, tm
 
 def test_an_exact_run_over_a_damaged_ledger_asks_nobody(here):
     perform(here.exchange, here.job())
-    text, n_sent = here.made.ledger.read_text(), len(here.grid.sent)
+    text, n_sent = here.made.ledger.read_text(), len(here.exchange.sent)
     here.made.ledger.write_text(text.replace("survey", "sorvey", 1))
     with pytest.raises(FileError, match="line 2, is damaged"):
         perform(here.exchange, here.job())
-    assert len(here.grid.sent) == n_sent
+    assert len(here.exchange.sent) == n_sent
 
 
 def test_a_run_that_the_ledger_cannot_pay_to_its_end_asks_nobody(here):
     perform(here.exchange, here.job(**GUARANTEE))
-    n_sent, spent = len(here.grid.sent), charges(here.made.ledger)
+    n_sent, spent = len(here.exchange.sent), charges(here.made.ledger)
     with pytest.raises(BudgetError, match=r"epsilon to 1\.1\d* of 1 .*--ledger-epsilon"):
         perform(here.exchange, here.job(**{**GUARANTEE, "epsilon": 0.5}))
-    assert (len(here.grid.sent), charges(here.made.ledger)) == (n_sent, spent)
+    assert (len(here.exchange.sent), charges(here.made.ledger)) == (n_sent, spent)
 
 
 def test_a_raised_budget_pays_a_second_run_and_both_are_counted(here):
@@ -168,27 +163,26 @@ def test_a_raised_budget_pays_a_second_run_and_both_are_counted(here):
         perform(here.exchange, here.job(**{**GUARANTEE, "delta": 1e-7}))
 
 
-def cut_after(grid, n_rounds):
-    """The SuperLink is gone after so many secure sums; call what is returned, and it is back."""
-    n_pushes, push = 0, grid.push_messages
+def cut_after(exchange, n_rounds):
+    """The server is gone after so many secure sums; call what is returned, and it is back."""
+    n_stages = 0
 
-    def fail_later(messages):
-        nonlocal n_pushes
-        n_pushes += 1
-        if n_pushes > 5 * n_rounds:
-            raise ConnectionError("no SuperLink")
-        return push(messages)
+    def fail_later():
+        nonlocal n_stages
+        n_stages += 1
+        if n_stages > 5 * n_rounds:
+            raise ConnectionError("no server")
 
     def back():
-        grid.push_messages = push
+        exchange.before = lambda: None
 
-    grid.push_messages = fail_later
+    exchange.before = fail_later
     return back
 
 
 def test_a_run_that_goes_on_knows_what_it_spent_before_it_was_cut_off(here, tmp_path):
     job = {**GUARANTEE, "checkpoint": str(tmp_path / "rounds")}
-    back = cut_after(here.grid, 2)
+    back = cut_after(here.exchange, 2)
     with pytest.raises(ConnectionError):
         perform(here.exchange, here.job(**job))
     back()
@@ -208,7 +202,7 @@ def test_a_run_that_goes_on_knows_what_it_spent_before_it_was_cut_off(here, tmp_
 
 def test_rounds_that_another_ledger_was_charged_for_are_not_gone_on_from(here, tmp_path):
     job = {**GUARANTEE, "checkpoint": str(tmp_path / "rounds")}
-    back = cut_after(here.grid, 2)
+    back = cut_after(here.exchange, 2)
     with pytest.raises(ConnectionError):
         perform(here.exchange, here.job(**job))
     back()
@@ -219,7 +213,7 @@ def test_rounds_that_another_ledger_was_charged_for_are_not_gone_on_from(here, t
 
 def test_a_sum_over_too_few_nodes_has_no_answer_and_is_charged(tmp_path, clock):
     here = OnDisk(tmp_path, clock, n_nodes=4, n_clients=5)
-    for node in list(here.grid.nodes.values())[:2]:
+    for node in list(here.nodes.values())[:2]:
         node.answer = None  # connected, and silent
     with pytest.raises(NodesError):
         perform(here.exchange, here.job(**GUARANTEE, ledger_epsilon=9.0, retries=0))
@@ -228,28 +222,25 @@ def test_a_sum_over_too_few_nodes_has_no_answer_and_is_charged(tmp_path, clock):
 
 def test_a_round_that_is_begun_again_may_use_the_budget_up(tmp_path, clock):
     here = OnDisk(tmp_path, clock, n_clients=5)
-    fails, push = here.grid.nodes[101], here.grid.push_messages
-    fails.error = "only once"
+    here.nodes[1].fails = True
 
-    def recover(messages):
-        if here.grid.sent:
-            fails.error = None
-        return push(messages)
+    def recover():
+        here.nodes[1].fails = not here.exchange.sent
 
-    here.grid.push_messages = recover
+    here.exchange.before = recover
     with pytest.raises(BudgetError, match="or raise the budget with --ledger-epsilon"):
         perform(here.exchange, here.job(**GUARANTEE))
     assert [charge.what for charge in charges(here.made.ledger)][:2] == ["survey"] * 2
 
 
 def test_before_the_first_private_round_nodes_have_time_to_come(here):
-    late = here.grid.nodes[103]
+    late = here.nodes[3]
     late.is_there = False
 
     def come():
         late.is_there = True
 
-    here.grid.clock.on_sleep = come
+    here.exchange.clock.on_sleep = come
     perform(here.exchange, here.job(**GUARANTEE))
     assert asked_of(here, 3)
 
@@ -320,10 +311,10 @@ def test_a_private_style_is_charged_once_and_says_what_it_guarantees(with_record
 def test_a_style_and_a_mixture_are_charged_to_the_same_ledger(with_records):
     here = with_records
     perform(here.exchange, here.job(**GUARANTEE, ledger_epsilon=210.0))
-    n_sent = len(here.grid.sent)
+    n_sent = len(here.exchange.sent)
     with pytest.raises(BudgetError, match=r"epsilon to .* of 210 .*nothing was asked"):
         perform(here.exchange, here.style_job(**{**STYLE, "epsilon": 210.0}))
-    assert len(here.grid.sent) == n_sent
+    assert len(here.exchange.sent) == n_sent
     folder = here.style_job(**STYLE)
     perform(here.exchange, folder)
     guarantee = load_saved(folder.result, Style).provenance.privacy.guarantee
@@ -345,10 +336,10 @@ def test_a_private_style_after_an_exact_one_says_that_no_epsilon_covers_that(wit
 def test_a_second_style_beyond_the_budget_asks_nobody(with_records):
     here = with_records
     perform(here.exchange, here.style_job(**STYLE))
-    n_sent = len(here.grid.sent)
+    n_sent = len(here.exchange.sent)
     with pytest.raises(BudgetError, match=r"nothing was asked.*--ledger-epsilon"):
         perform(here.exchange, here.style_job(**STYLE))
-    assert len(here.grid.sent) == n_sent
+    assert len(here.exchange.sent) == n_sent
     assert len(charges(here.made.ledger)) == 1
 
 
@@ -364,7 +355,7 @@ def test_a_style_that_the_budget_does_not_allow_to_begin_again_says_why_there_wa
     with_records,
 ):
     here = with_records
-    here.grid.nodes[103].error = "it fails"
+    here.nodes[3].fails = True
     with pytest.raises(BudgetError) as error:
         perform(here.exchange, here.style_job(**STYLE))
     said = str(error.value)

@@ -1,18 +1,15 @@
-"""The ServerApp: from a job in a folder to a model or a reason, over nodes that a grid plays."""
+"""A job in a folder becomes a model or a reason, over nodes that are played."""
 
-import doctest
 import json
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
-from flwr.app import Context, RecordDict
 
 import polyurn as pu
 from played_federations import OnDisk, histograms_of, records_of
 from polyurn.errors import FileError, NodesError
-from polyurn.federation.flower.server_app import main
+from polyurn.federation.processes import alive
 from polyurn.federation.server_process import perform
 from polyurn.model.style import Style
 from polyurn.storage.models import load_saved
@@ -46,16 +43,15 @@ def test_a_fit_ends_in_a_model_that_says_how_it_came_about(here):
 
 def test_a_node_that_hangs_in_mid_run_is_told_as_it_happens_and_kept(tmp_path, clock):
     here = OnDisk(tmp_path, clock, n_nodes=4, n_clients=15)
-    node, push, n_pushes = here.grid.nodes[103], here.grid.push_messages, 0
+    node, n_stages = here.nodes[3], 0
     answer = node.answer
 
-    def later(messages):
-        nonlocal n_pushes
-        n_pushes += 1
-        node.answer = None if n_pushes > 5 * 2 else answer  # stages of a secure sum, for two rounds
-        return push(messages)
+    def later():
+        nonlocal n_stages
+        n_stages += 1
+        node.answer = None if n_stages > 5 * 2 else answer  # of a secure sum, for two rounds
 
-    here.grid.push_messages = later
+    here.exchange.before = later
     folder = here.job(max_rounds=5)
     perform(here.exchange, folder)
     why = "it did not reply in time"
@@ -79,19 +75,18 @@ def test_a_run_that_was_cut_off_goes_on_from_its_checkpoint_to_the_same_model(he
     perform(here.exchange, whole)
     checkpoint = str(tmp_path / "rounds")
     cut = here.job(checkpoint=checkpoint)
-    n_pushes, push = 0, here.grid.push_messages
+    n_stages = 0
 
-    def fail_later(messages):
-        nonlocal n_pushes
-        n_pushes += 1
-        if n_pushes > 5 * 2:  # stages of a secure sum, for two rounds
-            raise ConnectionError("no SuperLink")
-        return push(messages)
+    def fail_later():
+        nonlocal n_stages
+        n_stages += 1
+        if n_stages > 5 * 2:  # of a secure sum, for two rounds
+            raise ConnectionError("no server")
 
-    here.grid.push_messages = fail_later
+    here.exchange.before = fail_later
     with pytest.raises(ConnectionError):
         perform(here.exchange, cut)
-    here.grid.push_messages = push
+    here.exchange.before = lambda: None
     resumed = here.job(checkpoint=checkpoint)
     perform(here.exchange, resumed)
     assert events(resumed)[0] == {"kept": 2}
@@ -169,7 +164,7 @@ def test_too_few_nodes_with_records_are_one_line_that_says_who_lacks_what(tmp_pa
     here = OnDisk(tmp_path, clock, held=[histograms_of(20, 1), parts[0], wide])
     folder = here.style_job(retries=0)
     with pytest.raises(NodesError):
-        main(here.grid, context_of(folder))
+        perform(here.exchange, folder)
     assert folder.failure.endswith(
         "refused: 1 (it has histograms only, and the question about style needs records), 3 (its "
         "records have another number of features than the style space)"
@@ -177,38 +172,22 @@ def test_too_few_nodes_with_records_are_one_line_that_says_who_lacks_what(tmp_pa
     assert not folder.result.exists()
 
 
-def context_of(folder):
-    return context_with({"job": str(folder.path)})
-
-
-def context_with(config):
-    return Context(run_id=7, node_id=1, node_config={}, state=RecordDict(), run_config=config)
-
-
 def test_what_goes_wrong_is_written_down_before_it_is_raised(here):
-    for node in list(here.grid.nodes.values())[:2]:
+    for node in list(here.nodes.values())[:2]:
         node.is_there = False
     folder = here.job()
     with pytest.raises(NodesError):
-        main(here.grid, context_of(folder))
+        perform(here.exchange, folder)
     assert folder.failure == "1 of 3 nodes are connected after 60 s, 3 are needed"
-    assert folder.pid.read_text() == f"{os.getpid()}\n"
-    assert not folder.result.exists()
-
-
-def test_a_job_whose_submission_was_interrupted_asks_nobody(here):
-    folder = here.job()
-    folder.fail("interrupted")
-    main(here.grid, context_of(folder))
-    assert here.grid.sent == []
+    assert alive(folder.pid) == os.getpid()
     assert not folder.result.exists()
 
 
 def test_an_error_that_is_not_ours_is_written_down_too(here):
-    here.grid.push_messages = lambda messages: 1 / 0
+    here.exchange.before = lambda: 1 / 0
     folder = here.job()
     with pytest.raises(ZeroDivisionError):
-        main(here.grid, context_of(folder))
+        perform(here.exchange, folder)
     assert folder.failure.startswith("the server's side failed: ZeroDivisionError")
 
 
@@ -216,17 +195,5 @@ def test_a_job_that_is_damaged_is_said(here):
     folder = here.job()
     (folder.path / "job.jsonl").write_text("{}\n")
     with pytest.raises(FileError):
-        main(here.grid, context_of(folder))
+        perform(here.exchange, folder)
     assert "job.jsonl" in folder.failure
-
-
-def test_the_serverapp_that_the_guide_shows_learns_a_model(here, tmp_path):
-    guide = Path(__file__).parents[3] / "docs" / "guides" / "federation.md"
-    section = guide.read_text(encoding="utf-8").split("### Your own ServerApp\n")[1]
-    known = {"pu": pu}
-    for example in doctest.DocTestParser().get_examples(section):
-        exec(example.source, known)
-    config = {"federation": str(here.made.path), "output": str(tmp_path / "mdm.json")}
-    known["main"](here.grid, context_with(config))
-    assert pu.load(tmp_path / "mdm.json").n_components == 2
-    assert {message.metadata.dst_node_id for message in here.grid.sent} == set(here.grid.nodes)

@@ -15,7 +15,7 @@ from polyurn.storage.files import write_whole
 try:
     import psutil
 except ImportError as error:
-    raise MissingDependencyError("psutil", "flower", "a federation") from error
+    raise MissingDependencyError("psutil", "federation", "a federation") from error
 
 
 def keep_pid(path: Path, pid: int) -> None:
@@ -28,15 +28,6 @@ def alive(path: Path) -> int | None:
     """The pid of the process that a file names; None if it has ended, or there is no file."""
     process = _process(path)
     return None if process is None else process.pid
-
-
-def is_running(path: Path) -> bool:
-    """Whether the process that wrote its own pid into a file is running."""
-    text = path.read_text().strip()
-    try:
-        return not text or psutil.Process(int(text)).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 @contextlib.contextmanager
@@ -62,21 +53,6 @@ def end_processes(paths: Sequence[Path], *, within: float) -> int:
     for path in paths:
         path.unlink(missing_ok=True)
     return len(named)
-
-
-def end_orphans(programs: Sequence[str], *, variable: str, value: str, within: float) -> int:
-    """End programs of these names, with this value in their environment, that a killed parent left."""
-    orphans = [one for one in psutil.process_iter() if _is(one, programs, variable, value)]
-    _end(orphans, within)
-    return len(orphans)
-
-
-def _is(process: psutil.Process, programs: Sequence[str], variable: str, value: str) -> bool:
-    try:
-        names = {Path(word).name for word in process.cmdline()[:2]}
-        return not names.isdisjoint(programs) and process.environ().get(variable) == value
-    except (psutil.Error, OSError):  # it has ended, or is another user's
-        return False
 
 
 def _end(family: Sequence[psutil.Process], within: float) -> None:

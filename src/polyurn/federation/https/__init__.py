@@ -1,0 +1,8 @@
+"""HTTPS between a federation's server and its nodes, in TLS 1.3 with certificates on both sides.
+
+protocol       names, limits and TLS contexts that all of them share
+server         the server's process: hands messages to nodes that ask for them, and replies back
+link           a node's side: outgoing requests only, again and again
+exchange       the side of whoever asks: an `Exchange`, and the state of the server
+starting       starts and ends the server's process
+"""

@@ -27,7 +27,7 @@ import psutil
 
 from polyurn.federation.aggregator import FederatedAggregator, Terms
 from polyurn.federation.folder import FederationFolder, read_node
-from polyurn.federation.https.exchange import HttpsExchange
+from polyurn.federation.https.asking import HttpsExchange
 from polyurn.federation.https.starting import start
 from polyurn.federation.jobs import JobFolder, MixtureJob
 from polyurn.federation.one_machine import federation_here, start_nodes

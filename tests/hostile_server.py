@@ -6,7 +6,7 @@ import numpy as np
 
 from federations import opened
 from polyurn import SizeBins
-from polyurn.federation.https.exchange import HttpsExchange
+from polyurn.federation.https.asking import HttpsExchange
 from polyurn.federation.messages import Ask, Invitation
 from polyurn.model.scores import Mixture
 from polyurn.wire import BoundedSurvey, Group, Noised, Survey, WhitenedScore, encode_query

@@ -7,7 +7,7 @@ import threading
 import time
 
 from polyurn.errors import FederationError
-from polyurn.federation.https.exchange import HttpsExchange
+from polyurn.federation.https.asking import HttpsExchange
 from polyurn.federation.https.protocol import MESSAGE, SESSION, STAGE, client_context
 from polyurn.federation.https.server import serve
 from polyurn.storage.files import write_secret

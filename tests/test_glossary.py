@@ -20,7 +20,7 @@ RULED_OUT = {
 } - {"not"}
 
 
-OTHERS = {"ThreadPoolExecutor", "MaxPool2d"}  # names of other libraries
+OTHERS = {"ThreadPoolExecutor", "ProcessPoolExecutor", "MaxPool2d"}  # names of other libraries
 
 
 def names(tree):

@@ -56,6 +56,8 @@ def perform(exchange: Exchange, folder: JobFolder, *, expected: int | None = Non
     except Exception as error:
         folder.fail(f"the server's side failed: {type(error).__name__}: {error}")
         raise
+    finally:
+        folder.pid.unlink(missing_ok=True)
 
 
 def _perform(exchange: Exchange, folder: JobFolder, expected: int | None) -> None:

@@ -12,7 +12,7 @@ from https_servers import Serving, wait_until
 from polyurn.federation.certificates import Certified, certify, make_authority, make_node_keys
 from polyurn.federation.folder import set_up
 from polyurn.federation.https import server
-from polyurn.federation.https.exchange import HttpsExchange
+from polyurn.federation.https.asking import HttpsExchange
 from polyurn.federation.https.protocol import (
     MESSAGE,
     MOST_REPLY,
@@ -97,7 +97,7 @@ def test_messages_arrive_as_they_are_whatever_they_have_in_common(serving, bodie
 
 
 def test_what_all_messages_share_goes_to_the_server_once():
-    from polyurn.federation.https.exchange import _written
+    from polyurn.federation.https.asking import _written
 
     shared = b"question" * 10_000
     messages = {i: bytes([i]) * N_HEAD + shared for i in range(50)}

@@ -17,7 +17,7 @@ from polyurn.commands.progress import (
 from polyurn.errors import FederationError, PolyurnError
 from polyurn.federation import server_process
 from polyurn.federation.folder import FederationFolder
-from polyurn.federation.https.exchange import HttpsExchange
+from polyurn.federation.https.asking import HttpsExchange
 from polyurn.federation.jobs import JobFolder, MixtureJob, StyleJob
 from polyurn.federation.processes import alive
 from polyurn.privacy.ledger import Budget

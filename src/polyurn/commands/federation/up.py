@@ -49,7 +49,7 @@ def status_command(*, folder: Path = FEDERATION, as_json: bool = AS_JSON) -> Non
     from rich.table import Table
 
     from polyurn.federation.folder import FederationFolder
-    from polyurn.federation.https.exchange import HttpsExchange
+    from polyurn.federation.https.asking import HttpsExchange
     from polyurn.federation.jobs import runs_of
     from polyurn.federation.processes import alive
 

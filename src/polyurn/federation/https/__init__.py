@@ -3,6 +3,6 @@
 protocol       names, limits and TLS contexts that all of them share
 server         the server's process: hands messages to nodes that ask for them, and replies back
 link           a node's side: outgoing requests only, again and again
-exchange       the side of whoever asks: an `Exchange`, and the state of the server
+asking         the side of whoever asks: an `Exchange`, and the state of the server
 starting       starts and ends the server's process
 """

@@ -185,7 +185,7 @@ class Switchboard:
         self._connections: dict[int, deque[asyncio.Transport]] = {}
         # For each run, nodes whose late replies it has not been told.
         self._alive: dict[str, set[int]] = {}
-        self._said: dict[str, tuple[float, int]] = {}
+        self._noted: dict[str, tuple[float, int]] = {}
 
     def application(self) -> web.Application:
         """The HTTP of the server."""
@@ -212,12 +212,12 @@ class Switchboard:
 
     def seldom(self, what: str) -> None:
         """Log what strangers and hostile nodes can cause, once a minute at most."""
-        last, n = self._said.get(what, (-_SELDOM, 0))
+        last, n = self._noted.get(what, (-_SELDOM, 0))
         if (now := time.monotonic()) - last < _SELDOM:
-            self._said[what] = last, n + 1
+            self._noted[what] = last, n + 1
             return
         _LOG.info("%s%s", what, f" ({n + 1} times since the last line)" if n else "")
-        self._said[what] = now, 0
+        self._noted[what] = now, 0
 
     def _whose_is(self, transport: asyncio.BaseTransport | None) -> int | None:
         tls = None if transport is None else transport.get_extra_info("ssl_object")

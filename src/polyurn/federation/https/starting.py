@@ -7,7 +7,7 @@ import time
 
 from polyurn.errors import FederationError
 from polyurn.federation.folder import FederationFolder
-from polyurn.federation.https.exchange import HttpsExchange
+from polyurn.federation.https.asking import HttpsExchange
 from polyurn.federation.processes import alive, end_processes, keep_pid
 from polyurn.storage.files import write_secret
 
@@ -39,8 +39,8 @@ def start(folder: FederationFolder, *, host: str) -> int:
         if process.poll() is not None or time.monotonic() > end:
             end_processes([folder.pid], within=_ENDS_WITHIN)
             process.wait()
-            said = errors.read_text(errors="replace").strip().rpartition("\n")[2]
-            raise FederationError(f"the server did not start: {said or f'see {folder.log}'}")
+            line = errors.read_text(errors="replace").strip().rpartition("\n")[2]
+            raise FederationError(f"the server did not start: {line or f'see {folder.log}'}")
         time.sleep(0.1)
     process.returncode = 0  # else this object would warn that the process outlives it
     return process.pid

@@ -81,7 +81,7 @@ class HttpsExchange:
 
 def _connect(link: http.client.HTTPSConnection) -> None:
     """Open a connection; a server that is flooded with connections may lose one that has begun."""
-    for _ in range(3):
+    for _ in range(9):
         try:
             link.connect()
         except ConnectionRefusedError:

@@ -33,7 +33,10 @@ class Serving:
         except asyncio.CancelledError:
             pass
         finally:
-            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            others = asyncio.all_tasks(self._loop)
+            for task in others:
+                task.cancel()
+            self._loop.run_until_complete(asyncio.gather(*others, return_exceptions=True))
             self._loop.close()
 
     def _answers(self):

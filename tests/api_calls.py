@@ -246,7 +246,7 @@ def _partition() -> Call:
     return pu.partition, {
         "labels": LABELS, "clients": mdm(), "n_clients": 5, "replace": True,
         "shortfall": "resample", "population": mdm(), "style": style(), "features": FEATURES,
-        "match": "position", "rng": 0,
+        "match": "position", "test": 0.2, "rng": 0,
     }  # fmt: skip
 
 

@@ -99,3 +99,29 @@ def test_a_slice_is_a_list_of_clients_and_a_fraction_is_none():
         parts[0.5]
     with pytest.raises(IndexError, match="from 0 to 2, got 3"):
         parts[3]
+
+
+@pytest.mark.parametrize("share", [0.1, 0.2, 0.5, 0.9])
+def test_test_points_are_shared_out_by_client_and_category(share):
+    rng = np.random.default_rng(0)
+    owners, labels = rng.integers(0, 40, 3000), rng.integers(0, 4, 3000)
+    parts = Partition.by_owner(owners)
+    split = parts.with_test(share, labels, rng=1)
+    assert sorted([*split.indices, *split.test.indices]) == sorted(parts.indices)
+    assert split.ids.tolist() == split.test.ids.tolist() == list(range(40))
+    whole, tested = parts.histograms(labels, 4), split.test.histograms(labels, 4)
+    assert np.abs(tested.sum(axis=1) - share * parts.sizes).max() <= 0.5
+    assert np.abs(tested - whole * (tested.sum(axis=1) / parts.sizes)[:, None]).max() <= 1
+
+
+def test_no_client_loses_its_last_point_to_the_test():
+    parts = Partition.from_lists([[0], [1, 2], [3, 4, 5]])
+    split = parts.with_test(0.9, np.zeros(6), rng=0)
+    assert split.sizes.tolist() == [1, 1, 1]
+    assert split.test.sizes.tolist() == [1, 2]
+    assert split.test.ids.tolist() == [1, 2]
+    assert (
+        parts.with_test(0.5, np.zeros(6), rng=0).renumbered(range(10, 16)).test.indices.min() > 10
+    )
+    alone = Partition.from_lists([[0], [1]]).with_test(0.5, [0, 0], rng=0)
+    assert alone.test is None

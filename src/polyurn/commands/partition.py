@@ -1,5 +1,6 @@
 """`polyurn partition`: which proxy points the clients of a table, or of an MDM, hold."""
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -45,9 +46,10 @@ def partition_command(
     ),
     covers: bool = option(False, "Draw clients until every point is used, once.", "--cover"),
     renamed: str | None = MAP,
-    replace: bool = option(
+    reuses: bool = option(
         True,
         "Whether a point may serve several clients, as in the paper.",
+        "--replace/--no-replace",
         Unless("covers", because=_ONCE),
     ),
     shortfall: Literal["reuse", "refuse", "resample"] = option(
@@ -68,6 +70,15 @@ def partition_command(
         "lists; those that the style file names by default.",
         Needs("style"),
     ),
+    test: float | None = option(
+        None, "Share of each client's points to test it on: in PARTITION-test, beside --output."
+    ),
+    folders: Path | None = option(
+        None, "Folder to write a folder for each client in: its rows, or links to its files."
+    ),
+    files: str | None = option(
+        None, "Column of PROXY with the path of each point's file.", Needs("folders")
+    ),
     seed: int = SEED,
     as_json: bool = AS_JSON,
 ) -> None:
@@ -86,6 +97,8 @@ def partition_command(
 
     check_order(labels)
     _check_clients(context, clients, n_clients, covers, population)
+    if test is not None and output is None and folders is None:
+        raise ParameterError("--test needs --output or --folders: it gives two partitions")
     held = _read(context, columns, laid, labels, clients)
     given: dict[str, Any] = {"rng": seed}
     if style is not None:
@@ -93,19 +106,47 @@ def partition_command(
         given |= {"style": found, "features": rows[held.positions]}
     if not covers:
         redrawn = held.population if shortfall == "resample" else None
-        given |= {"replace": replace, "shortfall": shortfall, "population": redrawn}
-    done = _partition(held, covers, given)
-    ids = None if covers else held.clients
-    if output is not None:
-        save_partition(done, output, clients=ids, provenance=provenance_of(context, seed))
-        say(f"wrote {counted(len(done), 'client')} to {output}")
-    elif not as_json:
-        print_data(partition_json(done, clients=ids))
+        given |= {"replace": reuses, "shortfall": shortfall, "population": redrawn}
+    done = _partition(held, covers, given, test)
+    for path, part in _outputs(output, done):
+        save_partition(part, path, provenance=provenance_of(context, seed))
+        say(f"wrote {counted(len(part), 'client')} to {path}")
+    if folders is not None:
+        _write_folders(folders, files, held, done)
+        say(f"wrote a folder for each of {counted(len(done), 'client')} to {folders}")
+    elif output is None and not as_json:
+        print_data(partition_json(done))
     assert done.report is not None
     for sentence in done.report.sentences():
         say(sentence)
     if as_json:
         print_json({"n_clients": len(done), **done.report.to_json(), "seed": seed})
+
+
+def _outputs(output: Path | None, done: "Partition") -> list[tuple[Path, "Partition"]]:
+    """The files of a partition: its own, and the one of the points that clients are tested on."""
+    if output is None:
+        return []
+    found = [(output, done)]
+    if done.test is not None:
+        found.append((output.with_stem(f"{output.stem}-test"), done.test))
+    return found
+
+
+def _write_folders(
+    folders: Path, files: str | None, held: "ProxyClients", done: "Partition"
+) -> None:
+    import numpy as np
+
+    from polyurn.storage.client_folders import write_client_folders
+
+    rows, paths = held.file.rows(), None
+    labels = np.full(len(rows), "", dtype=object)
+    labels[held.positions] = np.array(held.categories, dtype=object)[held.labels]
+    if files is not None:
+        beside = held.file.path.parent
+        paths = [str(beside / name) for name in held.file.texts(files)]
+    write_client_folders(done, folders, rows, files=paths, labels=labels)
 
 
 def _check_clients(
@@ -171,7 +212,9 @@ def _read(
     return held if n_clients is None else held.drawn(n_clients, rng=asked["seed"])
 
 
-def _partition(held: "ProxyClients", covers: bool, given: dict[str, Any]) -> "Partition":
+def _partition(
+    held: "ProxyClients", covers: bool, given: dict[str, Any], test: float | None
+) -> "Partition":
     from polyurn.partitioning.assign import cover, partition
 
     try:
@@ -183,4 +226,8 @@ def _partition(held: "ProxyClients", covers: bool, given: dict[str, Any]) -> "Pa
                 done = partition(held.labels, held.counts, **given)
     except ShortfallError as error:
         raise error.named(held.categories) from None
+    if not covers:
+        done = replace(done, ids=held.clients)
+    if test is not None:
+        done = done.with_test(test, held.labels, rng=given["rng"])
     return done.renumbered(held.positions)

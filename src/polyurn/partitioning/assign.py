@@ -44,6 +44,7 @@ def partition(
     style: Style | None = None,
     features: ArrayLike | None = None,
     match: Match | None = None,
+    test: float | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> Partition:
     """Give each client proxy points that have its histogram.
@@ -84,6 +85,8 @@ def partition(
     match : mapping of str to str, or "position", optional
         Labels that are called otherwise: {label: category}; or the distinct labels, sorted, are the
         categories in their order.
+    test : float, optional
+        The share of each client's points that it is tested on: `Partition.with_test`.
     rng : int or numpy.random.Generator
 
     Returns
@@ -139,10 +142,11 @@ def partition(
             "without them, or use shortfall='resample' (--shortfall resample on the command line)",
             empty.tolist(),
         )
-    return _given(
+    done = _given(
         codes, table, style, features, rng, asked=asked, redrawn=redrawn, replace=replace,
         shortfall=shortfall,
     )  # fmt: skip
+    return done if test is None else done.with_test(test, codes, rng=rng)
 
 
 @checked

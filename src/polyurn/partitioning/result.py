@@ -425,6 +425,7 @@ class Partition:
             isinstance(other, Partition)
             and np.array_equal(self.offsets, other.offsets)
             and np.array_equal(self.indices, other.indices)
+            and self.test == other.test
         )
 
     __hash__ = None  # type: ignore[assignment]

@@ -132,6 +132,20 @@ class PointFile:
                     )
             return category_codes(self.table, declared, category=column)
 
+    def rows(self) -> Any:
+        """All rows as a table, the features of an archive in the column "features"."""
+        if self.array is None:
+            return self.table
+        return self.table.append_column(
+            "features", arrow("writing tables").array([*feature_rows(self.array)])
+        )
+
+    def texts(self, name: str) -> list[str]:
+        """A column of texts, such as the paths of files."""
+        with naming(self.path):
+            column = find_column(self.columns, name, option="--files")
+        return [str(value) for value in self.table[column].to_pylist()]
+
     def features(self, names: Sequence[str] | None) -> NDArray[Any]:
         """The features of all points, shape (n_points, n_features); of these columns of a table."""
         if self.array is not None:

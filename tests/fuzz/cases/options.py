@@ -276,7 +276,7 @@ _COMMANDS = (
                 "--categories": CATEGORIES,
             "--replace": None, "--no-replace": None, "--shortfall": ("reuse", "refuse", "resample", "x"),
             "--cover": None, "--population": ("mdm.json", "plain.json", "nothing.json", "clients.csv"),
-            "--drop-empty": None, "--drop-missing": None,
+            "--test": _SHARES, "--drop-empty": None, "--drop-missing": None,
             "--seed": SEEDS, **_COLUMNS,
         },
         idle=(("--population", "mdm.json"),),

@@ -178,12 +178,9 @@ def _splits_json(mdm: MDM, names: tuple[str, ...]) -> dict[str, Any]:
     from polyurn.model.split_findings import findings
 
     assert mdm.splits is not None
-    found = [
-        {"variance": one.variance, "together": [[names[i], names[j], r] for i, j, r in one.pairs]}
-        for one in findings(mdm)
-    ]
-    splits = to_json(mdm.splits) | {"tree": mdm.splits.tree.nested(names)}
-    return {**splits, "shares": mdm.shares.tolist(), "findings": found}
+    found = [{"variance": f.variance, "words": f.words(names)} for f in findings(mdm)]
+    more = {"tree": mdm.splits.tree.nested(names), "shares": mdm.shares.tolist()}
+    return {**to_json(mdm.splits), **more, "findings": found}
 
 
 def choice_table(choice: "Fit") -> Table:

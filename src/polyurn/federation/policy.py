@@ -160,13 +160,17 @@ class NodePolicy:
             least = one.alphas.min()
             if (sizes := getattr(one, "sizes", None)) is not None:
                 least = min(least, sizes.masses.min(), sizes.bins.shares.min())
-            if least == 0 or _concentrated(one) > _MOST_CONCENTRATED:
+            splits = getattr(one, "splits", None)
+            of_all = one.alphas if splits is None else splits.concentrations
+            if least == 0 or of_all.sum(axis=-1).max() > _MOST_CONCENTRATED:
                 return Refusal.NOT_APPROVED
         return None
 
     def _objection_to_work(self, query: Query[Any]) -> Refusal | None:
         mixtures = list(query.all_mixtures())
-        n_parameters = sum(one.alphas.size + _n_of_splits(one) for one in mixtures)
+        of_splits = [one.splits for one in mixtures if getattr(one, "splits", None) is not None]
+        n_parameters = sum(one.alphas.size for one in mixtures)
+        n_parameters += sum(splits.n_parameters for splits in of_splits)
         if query.n_numbers > self.most_numbers or n_parameters > self.most_parameters:
             return Refusal.TOO_MANY_NUMBERS
         groups = (leaf.n_groups for leaf, _, _ in query.leaves())
@@ -220,15 +224,3 @@ def read_policy(path: str | os.PathLike[str]) -> NodePolicy:
         return from_json(NodePolicy, document)
     except FileError as error:
         raise FileError(f"{path}: {error}") from error
-
-
-def _concentrated(mixture: Any) -> float:
-    """The largest concentration of a component, or of a split."""
-    splits = getattr(mixture, "splits", None)
-    found = mixture.alphas.sum(axis=1) if splits is None else splits.of_inner
-    return float(found.max())
-
-
-def _n_of_splits(mixture: Any) -> int:
-    splits = getattr(mixture, "splits", None)
-    return 0 if splits is None else int(splits.n_parameters)

@@ -25,13 +25,8 @@ _TOGETHER, _MOST_PAIRS = 0.25, 3
 class Finding:
     """What a component's clients are like.
 
-    Attributes
-    ----------
-    variance : float
-        Of their counts, as a multiple of that of a multinomial with the same shares: below 1 they vary
-        less than chance, which no Dirichlet-multinomial can.
-    pairs : tuple of (int, int, float)
-        Categories that go together, and the correlation of their counts, the strongest first.
+    `variance` is that of their counts as a multiple of a multinomial's with the same shares; `pairs` are
+    categories that go together, with the correlation of their counts.
     """
 
     variance: float
@@ -52,97 +47,67 @@ class Finding:
 
 @dataclass(frozen=True)
 class SplitLaw:
-    """What one split of a component does with the points of a typical client.
+    """How many of `total` points go left at a node: by its law, and by the two concentrations alone.
 
-    Attributes
-    ----------
-    component, node : int
-    total : int
-        How many points arrive, in the mean.
-    law, beta_binomial : float arrays of shape (total + 1,)
-        The probability that so many go left; without the law, by the two concentrations only.
+    `variance` is that of the law as a multiple of a binomial's, NaN if all points go to one side.
     """
 
     component: int
     node: int
-    total: int
     law: NDArray[np.float64]
     beta_binomial: NDArray[np.float64]
 
     @property
+    def total(self) -> int:
+        return len(self.law) - 1
+
+    @property
     def variance(self) -> float:
-        """The variance of what goes left, as a multiple of a binomial's; NaN if all goes to one side."""
         x = np.arange(self.total + 1)
         mean = float(self.law @ x)
         chance = mean * (1 - mean / self.total)
         return float(self.law @ (x - mean) ** 2) / chance if chance > 1e-9 else float("nan")
 
-    @property
-    def bend(self) -> float:
-        """How far the law is from the beta-binomial: half of the sum of |differences|."""
-        return float(np.abs(self.law - self.beta_binomial).sum() / 2)
-
 
 def evenness(variance: float) -> str:
-    """Which of `EVENNESS` is text of a multiple of chance's variance."""
+    """Which of `EVENNESS` is said of a multiple of chance's variance."""
     return EVENNESS[0 if variance < _EVEN else 2 if variance > _UNEVEN else 1]
 
 
 def findings(mdm: MDM, *, rng: int | np.random.Generator | None = 0) -> list[Finding]:
-    """What each component of a mixture with splits is like.
-
-    Examples
-    --------
-    >>> from polyurn.model.sizes import Sizes
-    >>> from polyurn.model.trees import Tree
-    >>> splits = Splits(Tree([[1, 4], [2, 3]]), [[[1.0, 2.0], [300.0, 200.0]]])
-    >>> findings(MDM([1.0], None, Sizes.constant(40), splits=splits))[0].words(["a", "b", "c"])
-    'less even than chance (7.91 times its variance); a and b (+0.75) go together'
-    """
-    _splits_of(mdm)
-    rng = np.random.default_rng(rng)
-    found = []
+    """What each component of a mixture with splits is like."""
+    rng, found = np.random.default_rng(rng), []
     for k, size in enumerate(np.maximum(np.rint(mdm.sizes.mean()), 2).astype(np.int64)):
         counts = mdm.draw(np.full(_N_DRAWN, k), np.full(_N_DRAWN, size), rng).astype(np.float64)
         mean, covariance = counts.mean(axis=0), np.cov(counts.T)
-        deviation = np.sqrt(np.diag(covariance))
+        variances = np.diag(covariance)
         chance = float((mean * (1 - mean / size)).sum())
-        scale = np.outer(deviation, deviation)
+        scale = np.sqrt(np.outer(variances, variances))
         correlation = np.triu(covariance / np.where(scale > 0, scale, np.inf), 1)
         best = np.argsort(-correlation, axis=None)[:_MOST_PAIRS]
-        pairs = [divmod(int(at), mdm.n_categories) for at in best]
-        together = [(i, j, float(correlation[i, j])) for i, j in pairs]
-        found.append(
-            Finding(
-                variance=float(np.diag(covariance).sum()) / chance if chance > 0 else 1.0,
-                pairs=tuple(one for one in together if one[2] >= _TOGETHER),
-            )
-        )
+        at = [
+            divmod(int(one), mdm.n_categories) for one in best if correlation.flat[one] >= _TOGETHER
+        ]
+        pairs = tuple((i, j, float(correlation[i, j])) for i, j in at)
+        found.append(Finding(float(variances.sum()) / chance if chance > 0 else 1.0, pairs))
     return found
 
 
-def split_laws(mdm: MDM, components: Sequence[int]) -> list[SplitLaw]:
-    """What every split of some components does, but for those that get no points."""
-    splits = _splits_of(mdm).some([*components])
-    points = (mdm.shares * mdm.sizes.mean()[:, None])[[*components]]
-    totals = np.maximum(np.rint(splits.tree.totals(points)), 2).astype(np.int64)
-    most = int(totals.max())
-    plain = Splits(splits.tree, splits.concentrations)
+def split_laws(mdm: MDM) -> list[SplitLaw]:
+    """What every split of each component does, but for those that get no points."""
+    splits = mdm.splits
+    if splits is None:
+        raise ParameterError("expected a mixture with splits")
+    points = splits.tree.totals(mdm.shares * mdm.sizes.mean()[:, None])
+    totals = np.maximum(np.rint(points), 2).astype(np.int64)
+    plain, most = Splits(splits.tree, splits.concentrations), int(totals.max())
     both = splits.log_laws(most), plain.log_laws(most)
-    found = []
-    for k, node in zip(*np.nonzero(splits.of_inner > 0), strict=True):
-        total = int(totals[k, node])
-        law, beta_binomial = (_law(logs[k, node], total) for logs in both)
-        found.append(SplitLaw(components[k], int(node), total, law, beta_binomial))
-    return found
+    return [
+        SplitLaw(int(k), int(node), *(_law(logs[k, node], totals[k, node]) for logs in both))
+        for k, node in zip(*np.nonzero(splits.of_inner > 0), strict=True)
+    ]
 
 
 def _law(log_laws: NDArray[np.float64], total: int) -> NDArray[np.float64]:
     logs = log_laws[0, : total + 1] + log_laws[1, total::-1]
     return np.asarray(np.exp(logs - np.logaddexp.reduce(logs)))
-
-
-def _splits_of(mdm: MDM) -> Splits:
-    if mdm.splits is None:
-        raise ParameterError("expected a mixture with splits")
-    return mdm.splits

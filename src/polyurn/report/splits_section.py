@@ -8,19 +8,26 @@ from collections.abc import Sequence
 
 import altair as alt
 import numpy as np
+from numpy.typing import NDArray
 
-from polyurn.model.mdm import MDM
 from polyurn.model.split_findings import EVENNESS, SplitLaw, evenness, findings, split_laws
+from polyurn.model.splits import Splits
 from polyurn.model.trees import Tree
-from polyurn.report.charts import INK, LINE, Rows, chart, keyed, names_of, spec_of, tooltip
+from polyurn.report.charts import INK, LINE, Rows, chart, keyed, spec_of, tooltip
 from polyurn.report.material import Material
 from polyurn.report.parts import Column, Figure, Panel, Section, Table
-from polyurn.wording import counted
 
 _MOST_TREES, _MOST_LAWS, _MOST_SHOWN = 4, 12, 80
 _NOTHING = 1e-4  # of the largest probability: not drawn
-_TONES = (3, 0, 2)
 _KINDS = ("law", "beta-binomial")
+_COLUMNS = [
+    Column("component"),
+    Column("split"),
+    Column("concentration", show=".3g"),
+    Column("left", "to the left", ".1%"),
+    Column("points", "points in the mean", ",d"),
+    Column("variance", "times chance's variance", ".2f"),
+]
 
 
 def splits_section(material: Material) -> Section | None:
@@ -28,7 +35,9 @@ def splits_section(material: Material) -> Section | None:
     mdm, names = material.mdm, material.categories
     if mdm is None or mdm.splits is None:
         return None
-    laws = split_laws(mdm, range(mdm.n_components))
+    found = [(f"Component {k + 1}", one.words(names)) for k, one in enumerate(findings(mdm))]
+    laws = split_laws(mdm)
+    rows = split_rows(mdm.splits, names, laws)
     return Section(
         name="splits",
         title="How clients split their points",
@@ -37,39 +46,33 @@ def splits_section(material: Material) -> Section | None:
             "component may vary more or less than chance; categories below a split that varies little "
             "go together."
         ),
-        facts=tuple(
-            (f"Component {k + 1}", found.words(names)) for k, found in enumerate(findings(mdm))
-        ),
+        facts=tuple(found),
         figures=(
-            _tree(mdm, names, split_rows(mdm, names, laws)),
-            *([_laws(mdm, names, laws)] if mdm.splits.laws is not None else []),
+            _tree(mdm.splits.tree, names, rows),
+            *([] if mdm.splits.laws is None else [_laws(laws, rows)]),
         ),
     )
 
 
-# ------------------------------------------------------------------------ the tree
-
-
-def split_rows(mdm: MDM, names: Sequence[str], laws: Sequence[SplitLaw]) -> Rows:
-    """One row per component and split: who is on its sides, its concentration and variance."""
-    assert mdm.splits is not None
-    x, y = _places(mdm.splits.tree)
-    return [
-        {
-            "component": str(one.component + 1),
-            "split": _name(mdm.splits.tree, one.node, names),
-            "x": float(x[one.node]),
-            "y": float(y[one.node]),
-            "concentration": concentration,
-            "label": f"{concentration:.2g}" if concentration < 100 else f"{concentration:,.0f}",
-            "left": float(one.law @ np.arange(one.total + 1)) / one.total,
-            "points": one.total,
-            "variance": one.variance,
-            "evenness": evenness(one.variance),
-        }
-        for one in laws
-        for concentration in [float(mdm.splits.of_inner[one.component, one.node])]
-    ]
+def split_rows(splits: Splits, names: Sequence[str], laws: Sequence[SplitLaw]) -> Rows:
+    """One row per component and split: where it stands, and what it does."""
+    (x, y), below = _places(splits.tree), splits.tree.members()
+    rows = []
+    for one in laws:
+        sides = [[names[j] for j in below[child]] for child in splits.tree.children[one.node]]
+        texts = [", ".join(s[:2]) + (f" + {len(s) - 2}" if len(s) > 2 else "") for s in sides]
+        a = float(splits.of_inner[one.component, one.node])
+        rows.append(
+            {
+                "component": str(one.component + 1), "split": " | ".join(texts),
+                "x": float(x[one.node]), "y": float(y[one.node]),
+                "concentration": a, "label": f"{a:.2g}" if a < 100 else f"{a:,.0f}",
+                "left": float(one.law @ np.arange(one.total + 1)) / one.total,
+                "points": one.total, "variance": one.variance, "evenness": evenness(one.variance),
+                "moved": float(np.abs(one.law - one.beta_binomial).sum() / 2),
+            }
+        )  # fmt: skip
+    return rows
 
 
 def branch_rows(tree: Tree) -> Rows:
@@ -77,153 +80,111 @@ def branch_rows(tree: Tree) -> Rows:
     x, y = _places(tree)
     lines = []
     for node, children in enumerate(tree.children):
-        low, high = sorted(y[children])
-        lines.append((x[node], x[node], low, high))
+        lines.append((x[node], x[node], *y[children]))
         lines += [(x[node], x[child], y[child], y[child]) for child in children]
     return [dict(zip(("x", "x2", "y", "y2"), map(float, line), strict=True)) for line in lines]
 
 
-def _places(tree: Tree) -> tuple[np.ndarray, np.ndarray]:
-    """Where each node stands: how deep, all categories at the same depth, and at which height."""
+def _places(tree: Tree) -> NDArray[np.float64]:
+    """How deep each node stands, all categories as deep as the deepest, and at which height."""
     order = tree.members()[0]
-    x, y = np.zeros(2 * tree.n_splits + 1), np.empty(2 * tree.n_splits + 1)
+    x, y = np.zeros((2, 2 * tree.n_splits + 1))
     for node, children in enumerate(tree.children):
         x[children] = x[node] + 1
     x[tree.n_splits :] = x.max()
     y[tree.n_splits + np.array(order)] = np.arange(len(order))
     for node in range(tree.n_splits - 1, -1, -1):
         y[node] = y[tree.children[node]].mean()
-    return x, y
+    return np.array([x, y])
 
 
-def _name(tree: Tree, node: int, names: Sequence[str]) -> str:
-    """The categories on both sides of a split, the first two of each."""
-    members = tree.members()
-    sides = [[names[j] for j in members[child]] for child in tree.children[node]]
-    return " | ".join(
-        ", ".join(side[:2]) + (f" + {len(side) - 2}" if len(side) > 2 else "") for side in sides
-    )
-
-
-def _tree(mdm: MDM, names: Sequence[str], rows: Rows) -> Figure:
-    assert mdm.splits is not None
-    tree = mdm.splits.tree
-    drawn, lines = _dendrogram(tree, names), branch_rows(tree)
-    of = {k: [row for row in rows if row["component"] == k] for k in names_of(rows, "component")}
-    some = f" The {_MOST_TREES} heaviest components." if len(of) > _MOST_TREES else ""
-    height = max(160, 20 * tree.n_categories)
-    return Figure(
-        name="tree",
-        title="The tree",
-        says=(
-            "Every split has its concentration beside it: the larger it is, the less clients differ "
-            "there. Shape and colour say whether they vary more or less than chance at the number of "
-            f"points that arrive in the mean.{some}"
-        ),
-        panels=tuple(
-            Panel(spec_of(drawn, mine, height=height, branches=lines), title=f"component {k}")
-            for k, mine in [*of.items()][:_MOST_TREES]
-        ),
-        table=Table.of(
-            "Every split: concentration, share to the left, and variance against chance",
-            rows,
-            [
-                Column("component"),
-                Column("split"),
-                Column("concentration", show=".3g"),
-                Column("left", "to the left", ".1%"),
-                Column("points", "points in the mean", ",d"),
-                Column("variance", "times chance's variance", ".2f"),
-            ],
-        ),
-        wide=True,
-    )
-
-
-def _dendrogram(tree: Tree, names: Sequence[str]) -> alt.LayerChart:
+def _tree(tree: Tree, names: Sequence[str], rows: Rows) -> Figure:
     order = json.dumps([names[j] for j in tree.members()[0]])
     axis = alt.Axis(
         orient="right", values=[*range(tree.n_categories)], labelExpr=f"{order}[datum.value]",
         tickCount=tree.n_categories, grid=False, domain=False, ticks=False, labelOverlap=False,
         labelColor=INK,
     )  # fmt: skip
+    down = alt.Scale(reverse=True, nice=False, padding=10)
     places = {
         "x": alt.X("x:Q", axis=None, scale=alt.Scale(padding=14)),
-        "y": alt.Y(
-            "y:Q", title=None, axis=axis, scale=alt.Scale(reverse=True, nice=False, padding=10)
-        ),
+        "y": alt.Y("y:Q", title=None, axis=axis, scale=down),
     }
-    lines = chart("branches").mark_rule(color=LINE, strokeWidth=2)
+    shown = tooltip("split", *((str(c.field), str(c.show), c.heading) for c in _COLUMNS[2:]))
+    lines = (
+        chart("branches")
+        .mark_rule(color=LINE, strokeWidth=2)
+        .encode(**places, x2="x2:Q", y2="y2:Q")
+    )
     dots = chart().mark_point(size=90).encode(
-        **places, **keyed("evenness", EVENNESS, tones=_TONES),
-        tooltip=tooltip(
-            "split", ("concentration", ".3~g"), ("left", ".1%", "to the left"), ("points", ",d"),
-            ("variance", ".2f", "times chance's variance"),
-        ),
+        **places, **keyed("evenness", EVENNESS, tones=(3, 0, 2)), tooltip=shown
     )  # fmt: skip
-    texts = chart().mark_text(dx=8, dy=-8, align="left", color=INK)
-    branches = lines.encode(**places, x2="x2:Q", y2="y2:Q")
-    return branches + dots + texts.encode(**places, text="label:N")
-
-
-# ------------------------------------------------------------------------ the laws
+    texts = chart().mark_text(dx=8, dy=-8, align="left", color=INK).encode(**places, text="label:N")
+    of: dict[str, Rows] = {}
+    for row in rows:
+        of.setdefault(row["component"], []).append(row)
+    specs = {
+        k: spec_of(
+            lines + dots + texts,
+            mine,
+            height=20 * tree.n_categories + 80,
+            branches=branch_rows(tree),
+        )
+        for k, mine in [*of.items()][:_MOST_TREES]
+    }
+    return Figure(
+        name="tree",
+        title="The tree",
+        says=(
+            "Every split has its concentration beside it: the larger it is, the less clients differ "
+            "there. Shape and colour say whether they vary more or less than chance at the number of "
+            "points that arrive in the mean."
+            + (f" The {_MOST_TREES} heaviest components." if len(of) > _MOST_TREES else "")
+        ),
+        panels=tuple(Panel(spec, f"component {k}") for k, spec in specs.items()),
+        table=Table.of("Every split, and its variance against chance", rows, _COLUMNS),
+        wide=True,
+    )
 
 
 def law_rows(one: SplitLaw) -> Rows:
     """The law of a split and its beta-binomial; of many counts those that share the most probability."""
     likely = one.law + one.beta_binomial
     most = np.argsort(-likely, kind="stable")[:_MOST_SHOWN]
-    shown = np.sort(most[likely[most] > _NOTHING * likely.max()])
     return [
         {"points": int(x), "kind": kind, "probability": float(values[x])}
         for kind, values in zip(_KINDS, (one.law, one.beta_binomial), strict=True)
-        for x in shown
+        for x in np.sort(most[likely[most] > _NOTHING * likely.max()])
     ]
 
 
-def _laws(mdm: MDM, names: Sequence[str], laws: Sequence[SplitLaw]) -> Figure:
-    assert mdm.splits is not None
-    tree = mdm.splits.tree
+def _laws(laws: Sequence[SplitLaw], rows: Rows) -> Figure:
     drawn = chart().mark_line(strokeWidth=2.5, point={"size": 14}).encode(
         x=alt.X("points:Q", title="points that go left", axis=alt.Axis(tickMinStep=1, format="d")),
         y=alt.Y("probability:Q", title=None, axis=alt.Axis(format="~%")),
-        **{n: c for n, c in keyed("kind", _KINDS).items() if n == "color"},
+        color=keyed("kind", _KINDS)["color"],
         tooltip=tooltip("kind", ("points", ",d"), ("probability", ".2%")),
     )  # fmt: skip
-    ordered = sorted(laws, key=lambda one: -one.bend)
-
-    def title(one: SplitLaw) -> str:
-        return f"component {one.component + 1}: {_name(tree, one.node, names)}"
-
+    ordered = sorted(zip(rows, laws, strict=True), key=lambda pair: -pair[0]["moved"])
     return Figure(
         name="laws",
         title="Laws against beta-binomials",
         says=(
             "How many of the points that arrive at a split go left, by its law and by the beta-binomial "
             f"of its two concentrations. The {min(len(laws), _MOST_LAWS)} that differ most of "
-            f"{counted(len(laws), 'law')}; the table has all of them."
+            f"{len(laws)}; the table has all of them."
         ),
         panels=tuple(
-            Panel(spec_of(drawn, law_rows(one), height=150), title=title(one))
-            for one in ordered[:_MOST_LAWS]
+            Panel(
+                spec_of(drawn, law_rows(law), height=150),
+                f"component {row['component']}: {row['split']}",
+            )
+            for row, law in ordered[:_MOST_LAWS]
         ),
         table=Table.of(
             "Every law, by how much probability it moves",
-            [
-                {
-                    "split": title(one),
-                    "moved": one.bend,
-                    "points": one.total,
-                    "variance": one.variance,
-                }
-                for one in ordered
-            ],
-            [
-                Column("split"),
-                Column("moved", "probability moved", ".1%"),
-                Column("points", "points in the mean", ",d"),
-                Column("variance", "times chance's variance", ".2f"),
-            ],
+            [row for row, _ in ordered],
+            [*_COLUMNS, Column("moved", "probability moved", ".1%")],
         ),
         wide=True,
-    )  # fmt: skip
+    )

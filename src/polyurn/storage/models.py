@@ -136,11 +136,9 @@ def save(
     saved = Saved(model, categories, features=features)  # type: ignore[arg-type]
     names = {"categories": saved.categories, "features": saved.features}
     kind = next(name for name, cls in _KINDS.items() if isinstance(model, cls))
-    with_splits = isinstance(model, MDM) and model.splits is not None
-    save_document(
-        {**names, **to_json(saved.model)}, path, kind=kind, provenance=document,
-        version=SPLITS_VERSION if with_splits else VERSION,
-    )  # fmt: skip
+    parts = {**names, **to_json(saved.model)}
+    version = SPLITS_VERSION if "splits" in parts else VERSION
+    save_document(parts, path, kind=kind, provenance=document, version=version)
 
 
 @checked

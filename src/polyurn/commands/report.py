@@ -215,4 +215,4 @@ def _kind(thing: str) -> str:
     found = format_of(path)
     if found in ("polyurn.mdm", "polyurn.comparison", "polyurn.style"):
         return found.removeprefix("polyurn.")
-    raise FileError(f"{path} is not a table of clients, or an MDM, style or comparison file")
+    raise FileError(f"expected a table of clients, or an MDM, style or comparison file, got {path}")

@@ -81,6 +81,9 @@ class FedAvg:
         The optimiser's other arguments.
     evaluate_every : int
         The test points are looked at every so many rounds, and after the last one.
+    precision : {"float32", "bfloat16"}
+        What clients' products are computed in. "bfloat16" keeps the weights as they are and needs the
+        engine "workers" and a processor that has it, on which convolutions are faster.
 
     Examples
     --------
@@ -104,6 +107,7 @@ class FedAvg:
     server_optimizer: str = "SGD"
     server_options: Mapping[str, Any] = field(default_factory=dict, hash=False)
     evaluate_every: int = 10
+    precision: Literal["float32", "bfloat16"] = "float32"
 
     def __post_init__(self) -> None:
         for name in ("n_rounds", "cohort_size", "local_epochs", "batch_size", "evaluate_every"):

@@ -202,7 +202,7 @@ def train_columns(
     with (
         _memory_errors(),
         alone(_gpus(work)),
-        open_engine(engine, work, n_workers=n_workers, cohort_size=settings.cohort_size) as opened,
+        open_engine(engine, work, settings, n_workers=n_workers) as opened,
     ):
         for round_ in range(1, settings.n_rounds + 1):
             cohort = schedule.cohort(settings, len(clients), seed=seed, round_=round_)

@@ -16,7 +16,7 @@ from polyurn.training.engines.batched import BatchedEngine, stacked_gradients
 from polyurn.training.engines.in_process import Engine, LocalEngine
 from polyurn.training.engines.worker import Work, alone
 from polyurn.training.engines.worker_pool import ProcessEngine
-from polyurn.training.fedavg import EngineName
+from polyurn.training.fedavg import EngineName, FedAvg
 
 # Dense models with fewer parameters are faster all at once: a step's arithmetic costs less than
 # calling it. At 1,000, 8,000, 32,000, 64,000 and 190,000 parameters (softmax regression) one worker took
@@ -41,13 +41,15 @@ class OpenedEngine:
 
 
 def open_engine(
-    name: EngineName, work: Work, *, n_workers: int | None, cohort_size: int
+    name: EngineName, work: Work, settings: FedAvg, *, n_workers: int | None
 ) -> OpenedEngine:
     """The engine of that name, or the one that the rule chooses."""
     if name not in ("auto", "workers", "batched"):
         raise ParameterError(f"expected engine 'auto', 'workers' or 'batched', got {name!r}")
     if n_workers is not None and n_workers < 1:
         raise ParameterError(f"expected n_workers of at least 1, got {n_workers}")
+    if settings.precision == "bfloat16":
+        name = _with_bfloat16(name, work.points.device)
     if name == "auto":
         name = "batched" if suits_batching(work) else "workers"
     elif name == "batched":
@@ -59,10 +61,21 @@ def open_engine(
     on_gpu = work.points.device.type != "cpu"
     if on_gpu and n_workers not in (None, 1):
         raise ParameterError("expected n_workers=1 on a GPU: the processes would share it")
-    n = 1 if on_gpu else min(n_workers or n_cores(), cohort_size)
+    n = 1 if on_gpu else min(n_workers or n_cores(), settings.cohort_size)
     if n == 1:
         return OpenedEngine(name, LocalEngine(work))
-    return OpenedEngine(name, ProcessEngine(work, n_workers=n, cohort_size=cohort_size))
+    return OpenedEngine(name, ProcessEngine(work, n_workers=n, cohort_size=settings.cohort_size))
+
+
+def _with_bfloat16(name: EngineName, device: torch.device) -> EngineName:
+    """The engine that computes in bfloat16, if the processor does."""
+    if name == "batched":
+        raise ParameterError("precision 'bfloat16' needs the engine 'workers'")
+    known = getattr(torch.cpu, "get_capabilities", dict)  # torch of before 2.10 cannot say
+    has = known() if device.type == "cpu" else {"": device.type == "cuda"}
+    if not any(has.get(one) for one in ("", "avx512_bf16", "amx_bf16", "arm_bf16", "bf16")):
+        raise ParameterError("this processor does not compute in bfloat16: leave precision out")
+    return "workers"
 
 
 def suits_batching(work: Work) -> bool:

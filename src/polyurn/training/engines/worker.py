@@ -124,7 +124,11 @@ class Worker:
             work.layout.store_counters(self._model, self._vector)
 
     def _step(self, settings: FedAvg, x: Tensor, y: Tensor, anchors: Sequence[Tensor]) -> None:
-        loss = per_example(self._work.loss, self._model(x), y).mean()
+        half = settings.precision == "bfloat16"
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=half):
+            outputs = self._model(x)
+        outputs = outputs.float() if half else outputs
+        loss = per_example(self._work.loss, outputs, y).mean()
         gradients = torch.autograd.grad(loss, self._parameters, materialize_grads=True)
         # One pass over each tensor, as fast as torch.optim.SGD(fused=True), whose import alone
         # takes two seconds of every worker's start.

@@ -126,7 +126,7 @@ def _note_rounds(strategy: Any, given: dict[str, Any]) -> None:
         """Raise if all clients failed: a strategy would go on with the weights that it has."""
         replies = list(replies)
         if replies and all(reply.has_error() for reply in replies):
-            why = replies[0].error.reason
+            why = " ".join(replies[0].error.reason.split())
             raise TrainingError(f"all {len(replies)} clients of round {server_round} failed: {why}")
         return train(server_round, replies)
 

@@ -1,10 +1,10 @@
 """A pfl-research training script that a sweep of polyurn's runs, on clients that polyurn simulates.
 
-    pip install polyurn 'pfl>=0.6' scikit-learn torch      # an environment of its own: see pfl_dataset.py
+    pip install polyurn 'pfl>=0.6' scikit-learn torch     # an environment of its own: pfl_dataset.py
     python examples/pfl_trainer.py --partition clients.json --metrics out.jsonl --learning-rate 0.1
 
-`--partition` is what `polyurn partition` writes, with row numbers of the first 1,437 digits that come with
-scikit-learn; the other 360 are the test's. A line of JSON for each evaluation goes to `--metrics`.
+`--partition` is what `polyurn partition` writes, with row numbers of the first 1,437 digits that come
+with scikit-learn; the other 360 are the test's. A line of JSON for each evaluation goes to `--metrics`.
 """
 
 import argparse

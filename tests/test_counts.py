@@ -10,7 +10,6 @@ from scipy import sparse
 
 from polyurn import LocalAggregator, Partition, partition
 from polyurn.counts import (
-    category_positions,
     check_counts,
     client_sizes,
     digest,
@@ -295,7 +294,7 @@ def test_big_endian_and_pandas_int64_tables_are_taken(table):
     """They are also fitted and partitioned: numba knows no other byte order."""
     assert_array_equal(dense(check_counts(table)), [[1, 0], [2, 3]])
     assert LocalAggregator(table).n_clients == 2
-    assert partition([0, 1], table, rng=0).sizes.tolist() == [1, 5]
+    assert partition([0, 1], table, match="position", rng=0).sizes.tolist() == [1, 5]
 
 
 def test_a_partition_in_place_of_its_histograms_is_told_what_to_pass():
@@ -304,25 +303,3 @@ def test_a_partition_in_place_of_its_histograms_is_told_what_to_pass():
 
 
 # --------------------------------------------------------------------------------- other names
-
-
-def test_names_are_found_by_name_by_map_or_by_position():
-    ours = ["cat", "dog", "owl"]
-    assert category_positions(["owl", "cat"], ours).tolist() == [2, 0]
-    assert category_positions(["tom", "owl", "cat"], ours, {"tom": "cat"}).tolist() == [0, 2, 0]
-    swapped = {"dog": "owl", "owl": "dog"}
-    assert category_positions(["dog", "owl"], ours, swapped).tolist() == [2, 1]
-    assert category_positions(["c", "b", "a"], ours, "position").tolist() == [0, 1, 2]
-
-
-@pytest.mark.parametrize(
-    ("names", "match", "others"),
-    [
-        (["tom", "owl"], None, "others: tom"),
-        (["tom", "owl"], {"tom": "fish"}, "others: fish"),
-        (["cat", "dog"], "position", "others: cat, dog"),
-    ],
-)
-def test_a_name_without_a_category_is_refused_with_both_lists(names, match, others):
-    with pytest.raises(CountsError, match=f"3 categories cat, dog, owl, got {others}; say what"):
-        category_positions(names, ["cat", "dog", "owl"], match)

@@ -5,8 +5,8 @@
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import scipy  # `scipy.sparse` is loaded when it is used: showing a file does not wait for it
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     Counts: TypeAlias = NDArray[np.integer[Any]] | scipy.sparse.csr_array[Any]
 else:
     Counts = Any
-
-# How one side's names become the other's: {old: new}, the same where it has none; or both in order.
-Match: TypeAlias = Mapping[str, str] | Literal["position"]
 
 # Counts beyond this would overflow the 32-bit tables of the kernels; no client holds two billion points.
 _LARGEST = 2**31 - 1
@@ -186,48 +183,6 @@ def drop_empty(counts: object) -> tuple[Counts, NDArray[np.int64]]:
     table = check_counts(counts, allow_empty=True)
     kept = np.flatnonzero(client_sizes(table))
     return table[kept], kept
-
-
-def check_names(categories: Sequence[str] | None, n_categories: int) -> tuple[str, ...] | None:
-    """The names of the categories, checked: one text for each, all different; None if they have none."""
-    if categories is None:
-        return None
-    if isinstance(categories, str) or not all(isinstance(name, str) for name in categories):
-        raise ParameterError("expected category names as a list of texts")
-    if not len(categories) == len(set(categories)) == n_categories:
-        raise ParameterError(
-            f"expected {n_categories} different category names, got {len(categories)} names, "
-            f"{len(set(categories))} of them different"
-        )
-    check_texts(categories, "category names")
-    return tuple(map(str, categories))
-
-
-def category_positions(
-    names: Sequence[str], categories: Sequence[str], match: Match | None = None
-) -> NDArray[np.int64]:
-    """The position of each name among the categories, shape (n_names,).
-
-    Examples
-    --------
-    >>> category_positions(["dog", "owl"], ["cat", "dog"], {"owl": "cat"}).tolist()
-    [1, 0]
-    >>> category_positions(["dog", "owl"], ["cat", "dog"], "position").tolist()
-    [0, 1]
-    """
-    if match == "position" and len(names) == len(categories):
-        return np.arange(len(names))
-    new: Mapping[str, str] = match if isinstance(match, Mapping) else {}
-    renamed = [new.get(name, name) for name in names]
-    known = {name: j for j, name in enumerate(categories)}
-    others = renamed if match == "position" else [name for name in renamed if name not in known]
-    if others:
-        raise CountsError(
-            f"expected the {len(categories)} categories {short_list(categories)}, got "
-            f"others: {short_list(others)}; say what they are called (match={{'theirs': 'ours'}}, --map "
-            "OLD=NEW,...), or take as many, in the same order (match='position', --map by-position)"
-        )
-    return np.array([known[name] for name in renamed], np.int64)
 
 
 def short_list(names: Sequence[str], n_shown: int = 8, longest: int = 40) -> str:

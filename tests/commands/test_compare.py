@@ -55,7 +55,7 @@ def test_the_command_says_when_clients_were_fitted(tables, fitted):
         (["held-out.csv", "a=none.json"], "cannot read none.json"),
         (["none.csv", "a=mdm.json"], "cannot read none.csv"),
         (["clients.csv", "a=mdm.json"], "at least 10 clients to compare with, got 6"),
-        (["held-out.csv", "a=mdm.json", "b=other.json"], "MDM files with the same categories"),
+        (["held-out.csv", "a=mdm.json", "b=other.json"], "population 'b': expected 3 categories"),
         (["held-out.csv", "a=mdm.json", "--draws", "splits=5"], "n_splits"),
         (["held-out.csv", "a=mdm.json", "-o", "c.txt"], "expected a .json file"),
         (["held-out.csv", "a=mdm.json", "--true", "a"], "--true has no effect with the table"),

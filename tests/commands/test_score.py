@@ -1,6 +1,7 @@
 """`polyurn score`: numbers that may be missing, and clients that do not fit."""
 
 from cli_walk import EXAMPLE, HEAD, assert_refused
+from polyurn import MDM, Sizes
 from polyurn.storage.models import save
 
 
@@ -50,8 +51,36 @@ def test_swapped_arguments_are_not_one_more_riddle(run):
     )
 
 
-def test_a_wide_table_with_a_map_is_refused(run, tmp_path):
+def test_columns_of_a_wide_table_never_count_for_another_category(run, tmp_path):
     save(EXAMPLE, "mdm.json", categories=["bird", "cat"])
     (tmp_path / "wide.csv").write_text("client,bird,cat\na,5,4\nb,0,9\n")
-    assert run("score", "wide.csv", "mdm.json").code == 0
-    assert_refused(run("score", "wide.csv", "mdm.json", "--map", "owl=cat"), "rename them")
+    (tmp_path / "turned.csv").write_text("client,cat,bird\na,4,5\nb,9,0\n")
+    (tmp_path / "other.csv").write_text("client,owl,tom\na,5,4\nb,0,9\n")
+    right = run("score", "wide.csv", "mdm.json").out
+    assert run("score", "turned.csv", "mdm.json").out == right
+    assert run("score", "other.csv", "mdm.json", "--map", "owl=bird,tom=cat").out == right
+    by_position = run("score", "other.csv", "mdm.json", "--map", "by-position")
+    assert by_position.out == right
+    assert "by position: owl is bird, tom is cat" in by_position.err
+    (tmp_path / "half.csv").write_text("client,bird,cat,Dog\na,5,4,1\nb,0,9,1\n")
+    three = MDM([1.0], [[1.0, 1.0, 1.0]], Sizes.constant(10))
+    save(three, "three.json", categories=["bird", "cat", "dog"])
+    assert_refused(run("score", "half.csv", "three.json"), "got none for dog", "Dog; say", "--map")
+    assert run("score", "half.csv", "three.json", "--map", "Dog=dog").code == 0
+    save(EXAMPLE, "nameless.json")
+    refused = run("score", "wide.csv", "nameless.json")
+    assert_refused(refused, "2 categories without names", "bird, cat", "--map")
+    assert run("score", "wide.csv", "nameless.json", "--map", "by-position").out == right
+
+
+def test_crossed_columns_are_mapped_by_their_parts_or_as_a_whole(run, tmp_path):
+    save(EXAMPLE, "mdm.json", categories=["EWR × Atlanta", "JFK × Boston"])
+    (tmp_path / "rows.csv").write_text("client,from,to\n" + "a,EWR,ATL\na,EWR,ATL\nb,JFK,BOS\n" * 3)
+    (tmp_path / "long.csv").write_text(
+        "client,category,count\na,EWR × Atlanta,6\nb,JFK × Boston,3\n"
+    )
+    right = run("score", "long.csv", "mdm.json").out
+    crossed = ("score", "rows.csv", "mdm.json", "--category", "from,to")
+    assert_refused(run(*crossed), "not in the declared categories", "--map")
+    for asked in ("ATL=Atlanta,BOS=Boston", "EWR × ATL=EWR × Atlanta,BOS=Boston", "by-position"):
+        assert run(*crossed, "--map", asked).out == right

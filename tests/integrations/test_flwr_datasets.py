@@ -1,15 +1,19 @@
 """The partitioner inside flwr-datasets, with the real library."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import polyurn as pu
+from datasets import ClassLabel
 from partition_cases import LABELS, MIXTURE, NAMES
-from polyurn import IID, MDM, Sizes
+from polyurn import IID, MDM, Sizes, load, save
 from polyurn.errors import CountsError, ParameterError, PartitionError
 from style_cases import plain_style, style_rest
+
+NAMED = replace(MIXTURE, categories=NAMES)
 
 
 @pytest.fixture
@@ -35,7 +39,7 @@ def test_the_partitioner_works_inside_federated_dataset(flower):
 
     from polyurn.integrations.flwr_datasets import MDMPartitioner
 
-    federated = flower(MDMPartitioner(MIXTURE, num_partitions=7, seed=3))
+    federated = flower(MDMPartitioner(NAMED, num_partitions=7, seed=3))
     partitioner = federated.partitioners["train"]
     assert isinstance(partitioner, Partitioner)
     assert partitioner.num_partitions == 7
@@ -44,7 +48,7 @@ def test_the_partitioner_works_inside_federated_dataset(flower):
         mine = federated.load_partition(i)
         assert np.bincount(mine["label"][:], minlength=3).tolist() == asked[i].tolist()
         assert len(set(mine["row"][:])) == 12
-    again = flower(MDMPartitioner(MIXTURE, num_partitions=7, seed=3))
+    again = flower(MDMPartitioner(NAMED, num_partitions=7, seed=3))
     assert again.load_partition(4)["row"][:] == federated.load_partition(4)["row"][:]
     assert partitioner.partition.report.exact
 
@@ -81,7 +85,7 @@ def test_a_federation_of_the_zoo_has_the_datas_labels_in_their_order(flower):
 def test_without_a_number_the_partitioner_uses_every_row_once(flower):
     from polyurn.integrations.flwr_datasets import MDMPartitioner
 
-    federated = flower(MDMPartitioner(MIXTURE, partition_by="label"))
+    federated = flower(MDMPartitioner(NAMED, partition_by="label"))
     partitioner = federated.partitioners["train"]
     rows = [
         row for i in range(partitioner.num_partitions) for row in federated.load_partition(i)["row"]
@@ -101,13 +105,13 @@ def test_the_plots_of_flwr_datasets_draw_the_partitioner(flower):
 
     from polyurn.integrations.flwr_datasets import MDMPartitioner
 
-    partitioner = flower(MDMPartitioner(MIXTURE, num_partitions=5)).partitioners["train"]
+    partitioner = flower(MDMPartitioner(NAMED, num_partitions=5)).partitioners["train"]
     figure, _, frame = plot_label_distributions(
         partitioner, label_name="label", verbose_labels=True
     )
     assert frame.sum(axis=1).tolist() == [12] * 5
     assert list(frame.columns) == NAMES
-    other = MDMPartitioner(IID([2, 1, 1], sizes=[12]), num_partitions=5)
+    other = MDMPartitioner(IID([2, 1, 1], sizes=[12], categories=NAMES), num_partitions=5)
     other.dataset = partitioner.dataset
     compared, _, _ = plot_comparison_label_distribution([partitioner, other], label_name="label")
     import matplotlib.pyplot as plt
@@ -129,8 +133,37 @@ def test_the_partitioner_gives_points_by_the_names_of_the_categories(proxy):
     assert np.array_equal(held(NAMES), asked)
     assert np.array_equal(held(NAMES[::-1]), asked[:, ::-1])
     assert np.array_equal(held(["x", "y", "z"], match="position"), asked)
-    with pytest.raises(CountsError, match="the 3 categories x, y, z, got others: cat, dog, owl"):
+    with pytest.raises(CountsError, match="x, y, z, got the 3 categories cat, dog, owl"):
         held(["x", "y", "z"])
+
+
+def test_the_partitioner_never_gives_one_name_the_share_of_another(proxy, tmp_path):
+    """The MDM file has its names, and the ClassLabel has the same in reverse order."""
+    pytest.importorskip("flwr_datasets")
+    from polyurn.integrations.flwr_datasets import MDMPartitioner
+
+    save(NAMED, tmp_path / "mdm.json")
+    turned = proxy.cast_column("label", ClassLabel(names=NAMES[::-1]))
+    names = [NAMES[::-1][j] for j in LABELS]
+    for n_clients in (400, None):
+        partitioner = MDMPartitioner(load(tmp_path / "mdm.json"), num_partitions=n_clients)
+        partitioner.dataset = turned
+        held = [name for mine in partitioner.partition for name in np.take(names, mine)]
+        if n_clients is None:
+            assert sorted(held) == sorted(names)
+            continue
+        shares = [held.count(name) / len(held) for name in NAMES]
+        assert shares == pytest.approx(MIXTURE.mean() / MIXTURE.mean().sum(), abs=0.05)
+    for match in (None, "position"):
+        nameless = MDMPartitioner(MIXTURE, num_partitions=3, match=match)
+        nameless.dataset = turned
+        if match is None:
+            with pytest.raises(CountsError, match=r"3 categories without names.*match='position'"):
+                _ = nameless.partition
+        else:
+            assert len(nameless.partition) == 3
+    with pytest.raises(ParameterError, match="own names of categories, cat, dog, owl, got owl"):
+        MDMPartitioner(NAMED, categories=NAMES[::-1])
 
 
 def test_the_partitioner_says_what_does_not_fit(proxy):
@@ -156,13 +189,13 @@ def test_the_partitioner_says_what_does_not_fit(proxy):
     two = MDM([1.0], [[1.0, 1.0]], Sizes.constant(3))
     with pytest.raises(ParameterError, match=r"expected a population, .* got function"):
         MDMPartitioner(lambda n, rng: rng.multinomial(5, [0.5, 0.5], size=n))
-    with pytest.raises(ParameterError, match=r"2 categories, but .* 'label' has 3"):
+    with pytest.raises(CountsError, match=r"2 categories without names, .* the 3 .* cat, dog, owl"):
         made(two, num_partitions=2)
     with pytest.raises(CountsError, match="expected a column 'breed'"):
         made(MIXTURE, "breed", num_partitions=2)
     with pytest.raises(PartitionError, match="short of"):
-        made(MIXTURE, num_partitions=90, replace=False, shortfall="refuse")
-    tight = made(MIXTURE, num_partitions=16, replace=False, shortfall="resample")
+        made(NAMED, num_partitions=90, replace=False, shortfall="refuse")
+    tight = made(NAMED, num_partitions=16, replace=False, shortfall="resample")
     assert tight.report.n_reused == 0
     numbers = proxy.remove_columns("label").add_column("label", LABELS % 2)
     assert len(made(MIXTURE, num_partitions=9, shortfall="resample", dataset=numbers)) == 9
@@ -185,7 +218,7 @@ def test_the_partitioner_crosses_columns(flower):
         assert mine["origin"][:].count("EWR") == asked[i][0]
     shown_only = MDMPartitioner(alike, ["origin", "dest"], num_partitions=3)
     shown_only.dataset = data
-    with pytest.raises(ParameterError, match=r"3 categories, but .* 'origin,dest' has 2"):
+    with pytest.raises(CountsError, match=r"3 categories without names, .* EWR × ATL, JFK × ATL"):
         _ = shown_only.partition
 
 

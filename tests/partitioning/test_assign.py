@@ -285,7 +285,7 @@ def test_a_seed_gives_the_same_partition_everywhere():
         ([0, -1], [[1, 1, 0, 0]], PartitionError, "got -1 at position 1"),
         ([0, 1.5], [[1, 1, 0, 0]], PartitionError, "got 1.5 at position 1"),
         ([0, np.nan], [[1, 1, 0, 0]], PartitionError, "got nan at position 1"),
-        (["a", "b"], [[1, 1, 0, 0]], PartitionError, "number the categories"),
+        (["a", "b"], [[1, 1, 0, 0]], CountsError, "4 categories without names, .* a, b"),
         ([[0, 1]], [[1, 1, 0, 0]], PartitionError, "shape"),
         ([], [[1, 1, 0, 0]], PartitionError, "do not have: 0, 1;"),
         ([0, 0], [[1, 1, 0, 0]], PartitionError, "do not have: 1;"),
@@ -363,9 +363,9 @@ def test_texts_as_labels_go_by_the_names_of_the_clients_categories(form):
 
 
 def test_texts_as_labels_of_nameless_clients_are_refused_unless_by_position():
-    with pytest.raises(PartitionError, match=r"labels as numbers, got texts; .*match='position'"):
+    with pytest.raises(CountsError, match=r"without names, 0 to 1, .* x, y; .*match='position'"):
         partition(["x", "y"], [[1, 1]])
-    with pytest.raises(PartitionError, match="got texts"):
+    with pytest.raises(CountsError, match="2 categories without names, 0 to 1, got the 2"):
         cover(["x", "y"], IID([1, 1], sizes=[1]))
     parts = partition(["y", "x", "y"], [[1, 0], [0, 2]], match="position", rng=0)
     assert [sorted(mine) for mine in parts] == [[1], [0, 2]]
@@ -375,12 +375,43 @@ def test_texts_as_labels_of_nameless_clients_are_refused_unless_by_position():
 
 def test_labels_that_are_no_names_of_categories_are_refused_with_both_lists():
     clients = histograms(["a", "a"], ["owl", "cat"], categories=["owl", "cat"])
-    with pytest.raises(CountsError, match="categories owl, cat, got others: dog; say what"):
+    with pytest.raises(CountsError, match="cat, dog, where dog do not match; say"):
         partition(["dog", "cat"], clients)
     mapped = partition(["dog", "cat"], clients, match={"dog": "owl"}, rng=0)
     assert sorted(mapped.indices) == [0, 1]
-    with pytest.raises(CountsError, match=r"got others: cat, dog, owl; .*as many"):
+    with pytest.raises(CountsError, match=r"got the 3 categories cat, dog, owl; .*as many"):
         partition(["dog", "cat", "owl"], clients, match="position")
+
+
+def test_numbers_as_labels_never_take_the_names_of_others_by_position():
+    named = MDM([1.0], [[1.0, 5.0]], Sizes.constant(4), categories=["owl", "cat"])
+    for clients in (named, histograms(["a", "a"], ["owl", "cat"], categories=["owl", "cat"])):
+        many = {"n_clients": 2} if clients is named else {}
+        with pytest.raises(CountsError, match=r"the 2 categories owl, cat, got .* 0, 1; say"):
+            partition([0, 1, 1, 0], clients, **many)
+        asked = partition([0, 1, 1, 0], clients, match="position", rng=0, **many)
+        mapped = partition([0, 1, 1, 0], clients, match={"0": "owl", "1": "cat"}, rng=0, **many)
+        assert asked == mapped
+    with pytest.raises(CountsError, match="the 2 categories owl, cat, got"):
+        cover([0, 1], named)
+
+
+def test_numbers_as_names_are_the_labels_that_they_spell():
+    named = MDM([1.0], [[1.0, 0.0, 0.0]], Sizes.constant(2), categories=["2", "0", "1"])
+    assert sorted(partition([0, 1, 2, 2], named, n_clients=1, rng=0).indices) == [2, 3]
+    held = histograms(["a", "a"], ["10115", "80331"], categories=["80331", "10115"])
+    assert 1 in partition([10115, 80331, 10115], held, rng=0)[0]
+
+
+def test_a_population_that_is_drawn_again_from_never_swaps_categories():
+    clients = histograms(["a"] * 3, ["cat", "cat", "owl"], categories=["cat", "owl"])
+    other = MDM([1.0], [[1.0, 9.0]], Sizes.constant(3), categories=["owl", "cat"])
+    labels = ["owl", "cat", "cat", "owl"]
+    parts = partition(labels, clients, shortfall="resample", population=other, rng=0)
+    assert sorted(np.take(labels, parts[0])) == ["cat", "cat", "owl"]
+    strange = MDM([1.0], [[1.0, 9.0]], Sizes.constant(3), categories=["owl", "dog"])
+    with pytest.raises(CountsError, match=r"owl, dog, got .* cat, owl, where cat do not match"):
+        partition(labels, clients, shortfall="resample", population=strange, rng=0)
 
 
 def test_clients_of_an_oracle_are_drawn_though_it_has_counts():

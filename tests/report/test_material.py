@@ -44,7 +44,7 @@ def test_populations_of_other_categories_are_refused():
 
 
 def test_names_are_as_many_as_categories():
-    with pytest.raises(ParameterError, match="expected 10 category names, got 2"):
+    with pytest.raises(ParameterError, match="expected 10 different category names, got 2"):
         gathered(selection().mdm, categories=["a", "b"])
 
 
@@ -222,10 +222,11 @@ def test_the_page_says_how_many_points_the_pool_lacks():
     )
 
 
-def test_names_of_labels_are_the_models_else_the_files_else_numbers():
+def test_names_of_labels_are_the_files_own_else_the_models_else_numbers():
     named = Saved(style(), tuple("abcdefghij"), Provenance(seed=3))
     assert gathered(style=named).style.labels == tuple("abcdefghij")
-    assert gathered(saved(), style=named).style.labels == NAMES
+    assert gathered(saved(), style=named).style.labels == tuple("abcdefghij")
+    assert gathered(saved(), style=style()).style.labels == NAMES
     assert gathered(style=named).style.provenance.seed == 3
     assert gathered(style=style(), categories=NAMES).style.labels == NAMES
 

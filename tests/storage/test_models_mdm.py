@@ -183,7 +183,9 @@ def test_an_mdm_never_loses_its_names_when_it_is_saved_and_loaded(tmp_path):
     save(BINNED, tmp_path / "two.json", categories=names)
     assert load(tmp_path / "one.json") == load(tmp_path / "two.json") == named
     assert load(tmp_path / "one.json").categories == names
+    save(load(tmp_path / "two.json"), tmp_path / "again.json")
+    assert load_saved(tmp_path / "again.json").categories == names
     save(BINNED, tmp_path / "none.json")
     assert load(tmp_path / "none.json") == BINNED != named
-    with pytest.raises(ParameterError, match=r"own categories, cat, dog, got dog, cat"):
+    with pytest.raises(ParameterError, match=r"own names of categories, cat, dog, got dog, cat"):
         save(named, tmp_path / "three.json", categories=["dog", "cat"])

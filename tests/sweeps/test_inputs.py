@@ -330,12 +330,15 @@ def test_files_of_one_sweep_have_the_same_categories_in_the_same_order(tmp_path)
     mdm = MDM([1.0], [[1.0, 1.0]], Sizes.constant(3))
     save(mdm, tmp_path / "mdm.json", categories=["cat", "dog"])
     clients = {"mdm": {"mdm": "mdm.json", "n_clients": 4}}
+    table = TABLE | {"data": TABLE["data"] | {"match": "position"}}
     clients["styled"] = clients["mdm"] | {"style": "style.json"}
-    config = parse_config(TABLE | {"clients": clients}, folder=tmp_path)
+    config = parse_config(table | {"clients": clients}, folder=tmp_path)
     save(plain_style(n_labels=2), tmp_path / "style.json", categories=["cat", "dog"])
     assert len(read_inputs(config).populations) == 2
     save(plain_style(n_labels=2), tmp_path / "style.json", categories=["dog", "cat"])
-    said = r"^\[clients\.styled\] expected style\.json with .* of mdm\.json, .* 'cat', got 'dog'"
+    said = (
+        r"^\[clients\.styled\] expected style\.json with .* mdm\.json, .* cat, dog, got .* dog, cat"
+    )
     with pytest.raises(ParameterError, match=said):
         read_inputs(config)
 

@@ -23,9 +23,9 @@ class LocalAggregator:
 
     Parameters
     ----------
-    counts : int array or scipy.sparse of shape (n_clients, n_categories), or Records
+    counts : int array or scipy.sparse of shape (n_clients, n_categories), Histograms or Records
         The clients' histograms; or their records: the same object then serves `fit` with the counts of
-        their labels, and `fit_style` with their features.
+        their labels, and `fit_style` with their features. A fit has the names of `Histograms`.
     rng : int or numpy.random.Generator
         Chooses the cohorts and makes the clients' own draws.
     sampling : {"fixed", "poisson"}
@@ -53,6 +53,7 @@ class LocalAggregator:
         n_threads: Threads = 1,
     ) -> None:
         self._rows = packed(counts)
+        self.categories = self._rows.categories
         self._rng = np.random.default_rng(rng)
         self._buckets = self._rng.spawn(1)[0].random(self._rows.n_clients)
         self._sampling = sampling

@@ -50,6 +50,7 @@ class ReplayAggregator:
     def __init__(self, aggregator: Aggregator, answers: Answers) -> None:
         self._aggregator = aggregator
         self._answers = answers
+        self.categories = getattr(aggregator, "categories", None)
         self._round = 0
 
     @property

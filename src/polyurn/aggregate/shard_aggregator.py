@@ -148,6 +148,7 @@ class ShardClients:
         sampling: Sampling,
     ) -> None:
         self.folder = folder if isinstance(folder, ShardFolder) else open_shards(folder)
+        self.categories = self.folder.categories
         sizes = [shard.n_clients for shard in self.folder.shards]
         self._rounds = ShardRounds(sizes, self.folder.n_bytes, rng=rng, sampling=sampling)
 

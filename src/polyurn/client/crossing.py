@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polyurn.errors import CountsError
+from polyurn.model.names import SIGN
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import ids_of
 
-SIGN = " × "
 _NUMBER = re.compile("[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][-+]?[0-9]+)?")
 
 

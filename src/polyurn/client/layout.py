@@ -14,6 +14,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from polyurn.counts import short_list
 from polyurn.errors import CountsError
+from polyurn.model.names import Match, renamed
 from polyurn.wording import counted
 
 Role: TypeAlias = Literal["client", "category", "count"]
@@ -113,12 +114,13 @@ def find_layout(
     remembered: Columns = NO_COLUMNS,
     declared: Sequence[str] | int | None = None,
     elsewhere: Sequence[str] = (),
+    match: Match | None = None,
 ) -> Layout:
     """Find out which columns mean what, by their names and by what they hold."""
     client = _find("client", names, asked.client, remembered.client)
     category = _find_category(names, asked.category, remembered.category)
     if category is None:
-        found = _wide(names, values, client, asked, declared)
+        found = _wide(names, values, client, asked, declared, match)
         if found is not None:
             return found
     certain = asked.count == ONE_PER_ROW and ONE_PER_ROW not in names
@@ -259,14 +261,23 @@ def _wide(
     client: str | None,
     asked: Columns,
     declared: Sequence[str] | int | None,
+    match: Match | None,
 ) -> Layout | None:
     """The layout of one row per client and one column per category, if no other is possible."""
     if asked.count is not None:
         return None
     lacking: list[str] = []
     if isinstance(declared, Sequence):
-        wide = tuple(name for name in declared if name in names)
-        lacking = [name for name in declared if name not in names]
+        order = {name: j for j, name in enumerate(declared)}
+        place = {
+            n: order[new]
+            for n, new in zip(names, renamed(names, match), strict=True)
+            if new in order
+        }
+        wide = tuple(sorted(place, key=place.__getitem__))
+        lacking = sorted(
+            order.keys() - {declared[j] for j in place.values()}, key=order.__getitem__
+        )
         if len(wide) < 2:
             return None
     else:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from polyurn.client.records import Records
-from polyurn.counts import Counts, check_counts, client_sizes, distinct
+from polyurn.counts import Counts, client_sizes, distinct
+from polyurn.model.names import columns_of
 
 # Leaving a sparse row costs a mispredicted branch, about as long as ten cells (measured).
 _ROW_COST_IN_CELLS = 10
@@ -42,6 +43,8 @@ class Rows:
     n_categories : int
     records : Records, optional
         The records that the histograms count, if known.
+    categories : tuple of str, optional
+        Their names, if they have some.
     """
 
     cells: NDArray[np.unsignedinteger[Any]]
@@ -53,6 +56,7 @@ class Rows:
     size_values: NDArray[np.int64]
     n_categories: int
     records: Records | None = None
+    categories: tuple[str, ...] | None = None
 
     @property
     def n_clients(self) -> int:
@@ -84,7 +88,8 @@ def packed(clients: object) -> Rows:
     """Clients' counts, checked and packed; or their records, with the counts of their labels."""
     if isinstance(clients, Records):
         return replace(pack(clients.counts), records=clients)
-    return pack(check_counts(clients))
+    table, names = columns_of(clients)
+    return replace(pack(table), categories=names)
 
 
 def pack(counts: Counts) -> Rows:

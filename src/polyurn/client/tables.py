@@ -6,7 +6,7 @@ meaning of the columns.
 """
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -36,8 +36,9 @@ from polyurn.client.layout import (
     column_text,
     find_layout,
 )
-from polyurn.counts import Match, category_positions, short_list
+from polyurn.counts import short_list
 from polyurn.errors import CountsError, RowError
+from polyurn.model.names import Match, laid, positions, renamed
 from polyurn.typed.arguments import checked
 from polyurn.wording import counted
 
@@ -101,9 +102,12 @@ def table_layout(
     remembered: Columns = NO_COLUMNS,
     declared: Categories | None = None,
     elsewhere: Sequence[str] = (),
+    match: Match | None = None,
 ) -> Layout:
     """The layout of a data frame: `find_layout` with the frame's columns."""
     arrow = as_arrow(table)
+    if match == "position" and isinstance(declared, Sequence):
+        declared = len(declared)
     found = find_layout(
         arrow.column_names,
         _ColumnValues(arrow),
@@ -111,6 +115,7 @@ def table_layout(
         remembered=remembered,
         declared=None if isinstance(declared, Bins) else declared,
         elsewhere=elsewhere,
+        match=match,
     )
     if not isinstance(table, type(arrow)) or table.column_names == arrow.column_names:
         return found
@@ -140,13 +145,17 @@ def layout_histograms(
     table: object,
     layout: Layout,
     categories: Categories,
+    match: Match | None = None,
     *,
     say: Callable[[str], None] | None = None,
 ) -> Histograms:
-    """The histograms of a data frame whose layout is known; `say` is told what may be no counts."""
+    """The histograms of a data frame whose layout is known; `match` is for wide ones.
+
+    `say` is told what may be no counts.
+    """
     arrow = as_arrow(table)
     if layout.category is None:
-        return _wide_histograms(arrow, layout, categories)
+        return _wide_histograms(arrow, layout, categories, match)
     ids, codes, given = layout_rows(arrow, layout, categories)
     clients, owner = distinct_values(ids)
     found = tally(owner, codes, given, clients=clients, categories=categories)
@@ -213,24 +222,31 @@ def category_codes(
 
 def with_names(
     table: "pa.Table",
-    category: str | Sequence[str] | None,
+    category: str | tuple[str, ...],
     categories: Categories,
     match: Match,
     say: Callable[[str], None],
-) -> "pa.Table":
-    """The table with its categories called as they are declared; said if that is by position."""
-    if not isinstance(category, str):
-        raise CountsError("expected one column of categories with --map; rename them in the table")
-    shown, which = observed_codes(table, category)
-    found, names = {str(value) for value in shown}, category_names(categories)
-    numbers = {text for text in found if _NUMBER.fullmatch(text)}
-    texts = sorted(numbers, key=float) + sorted(found - numbers)
-    at = category_positions(texts, names, match)
-    new = {text: names[j] for text, j in zip(texts, at, strict=True)}
+) -> tuple["pa.Table", str]:
+    """The table with its categories called as they are declared, in one column; said if by position."""
+    values, which = observed_codes(table, category)
+    shown, names = [str(value) for value in values], category_names(categories)
+    numbers = {text for text in shown if _NUMBER.fullmatch(text)}
+    texts = sorted(numbers, key=float) + sorted({*shown} - numbers)
+    new = dict(zip(texts, renamed(texts, match), strict=True))
+    if match == "position" or isinstance(category, str):  # rare combinations may be of no category
+        at = positions(texts, names, match)
+        new = {text: names[j] for text, j in zip(texts, at, strict=True)}
     if match == "position":
-        say(f"by position: {short_list([f'{old} is {name}' for old, name in new.items()])}")
-    column = np.array([new[str(value)] for value in shown])[which]
-    return table.set_column(table.column_names.index(category), category, [column])
+        say(by_position(new))
+    column, name = [np.array([new[text] for text in shown])[which]], column_text(category)
+    if name in table.column_names:
+        return table.set_column(table.column_names.index(name), name, column), name
+    return table.append_column(name, column), name
+
+
+def by_position(new: Mapping[str, str]) -> str:
+    """The message about categories that are taken in their order."""
+    return f"by position: {short_list([f'{old} is {name}' for old, name in new.items()])}"
 
 
 def known_codes(
@@ -296,16 +312,34 @@ def categories_shown(
     return tuple(names)
 
 
-def _wide_histograms(table: "pa.Table", layout: Layout, categories: Categories) -> Histograms:
-    """One row per client: a column for each category."""
+def _wide_histograms(
+    table: "pa.Table", layout: Layout, categories: Categories, match: Match | None
+) -> Histograms:
+    """One row per client: a column for each category; without declared names, their own."""
     clients, _ = distinct_values(column_ids(table, layout.client))
     if isinstance(categories, Bins):
         raise CountsError("expected one row per point to put into bins, got one row per client")
-    by_number = isinstance(categories, int | np.integer)
-    names = layout.wide if by_number else category_names(categories)
-    nothing = np.zeros(len(clients), np.int64)
-    columns = [column_counts(table, name) if name in layout.wide else nothing for name in names]
-    return Histograms(sparse.csr_array(np.column_stack(columns)), clients, tuple(names))
+    columns = np.column_stack([column_counts(table, name) for name in layout.wide])
+    found = Histograms(sparse.csr_array(columns), clients, layout.wide)
+    if match is None and isinstance(categories, int | np.integer):
+        return found
+    counts = laid(found, categories, match, allow_empty=True)
+    return Histograms(sparse.csr_array(counts), clients, category_names(categories))
+
+
+def check_wide(
+    table: "pa.Table", layout: Layout, names: Sequence[str], match: Match | None
+) -> None:
+    """Refuse columns of numbers that are no categories of a model, if it has others that are lacking."""
+    shown = {*renamed(layout.wide, match)}
+    lacking = [name for name in names if name not in shown]
+    others = [name for name in layout.unread if name and _is_whole(table, name)]
+    if lacking and others and match != "position":
+        raise CountsError(
+            f"expected a column for each of the categories {short_list(names)}, got none for "
+            f"{short_list(lacking)}, and others of whole numbers: {short_list(others)}; say what they "
+            "are called (--map OLD=NEW,...), or leave them out of the table"
+        )
 
 
 def _refuse_unread_counts(table: "pa.Table", layout: Layout) -> None:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from polyurn.comparison.comparison_results import Comparison
     from polyurn.comparison.likeness import Compared
     from polyurn.comparison.style_comparison import StyleRow
-    from polyurn.counts import Match
     from polyurn.model.mdm import MDM
+    from polyurn.model.names import Match
     from polyurn.sources.clients import ClientTable, Declared
     from polyurn.storage.models import Saved
 
@@ -114,7 +114,7 @@ def compare_command(
         rows = _style_rows(style, proxy, features, inputs, n_clients=n_drawn, seed=seed)
     verdict = compare(
         inputs.populations,
-        inputs.held_out.counts,
+        inputs.held_out,
         clients=[str(client) for client in inputs.held_out.clients],
         fitted=inputs.fitted,
         n_clients=drawn.clients,
@@ -195,7 +195,9 @@ def _read(
         return some_of(read_all(path, again, everything), say, seed=seed)
 
     mdms = {name: one.model for name, one in saved.items()}
-    tables = {name: like_it(path).counts for name, path in paths.items() if name not in saved}
+    tables: dict[str, Any] = {
+        name: like_it(path) for name, path in paths.items() if name not in saved
+    }
     fitted = None if who is None else [str(client) for client in read.clients[who]]
     if asked["fitted"] is not None and _ids(read):
         fitted = _ids(like_it(asked["fitted"], match))
@@ -220,11 +222,8 @@ def _check_style(style: Path | None, proxy: Path | None, held_out: Path, *, pack
 
 
 def _declared(saved: "Mapping[str, Saved[MDM]]") -> "Declared":
-    """The categories, which all MDM files share; None without such a file."""
-    declared = {one.declared for one in saved.values()}
-    if len(declared) > 1:
-        raise ParameterError("expected MDM files with the same categories, got different ones")
-    return declared.pop() if declared else None
+    """The categories of the first MDM file, whose names the others have; None without such a file."""
+    return next((one.declared for one in saved.values()), None)
 
 
 def _paths(populations: list[str], held_out: Path) -> dict[str, Path]:

@@ -16,8 +16,8 @@ from polyurn.errors import FileError, ParameterError
 
 if TYPE_CHECKING:
     from polyurn.client.bins import Bins
-    from polyurn.counts import Match
     from polyurn.model.mdm import MDM
+    from polyurn.model.names import Match
     from polyurn.sources.clients import Reading
     from polyurn.storage.models import Saved
     from polyurn.wire import Aggregator

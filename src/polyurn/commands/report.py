@@ -16,7 +16,6 @@ from polyurn.commands.options import AS_JSON, SEED, TableOptions, listed_names, 
 from polyurn.errors import FileError, ParameterError
 
 if TYPE_CHECKING:
-    from polyurn.counts import Counts
     from polyurn.model.mdm import MDM
     from polyurn.model.style import Style
     from polyurn.report.material import SavedComparison
@@ -142,14 +141,14 @@ def _read(things: list[str], true: str) -> _Given:
 
 def _read_tables(
     given: _Given, columns: TableOptions, true: str
-) -> "tuple[dict[str, Counts], tuple[str, ...] | None]":
+) -> "tuple[dict[str, object], tuple[str, ...] | None]":
     """The histograms of all tables, and the names of their categories, if they have some.
 
     Of true clients, those that the model was not fitted to, if its file says who they are.
     """
     from polyurn.sources.clients import read_clients, true_clients
 
-    clients: dict[str, Counts] = {}
+    clients: dict[str, object] = {}
     names = columns.declared() or (given.model and given.model.declared)
     reading = columns.reading()
     if given.model is not None:
@@ -157,10 +156,10 @@ def _read_tables(
     for name, table in given.tables.items():
         read = read_clients(table, reading, names or None)
         reading = reading.after(read)
-        clients[name], names = read.counts, read.categories or read.shape[1]
+        clients[name], names = read, read.categories or read.shape[1]
         if name == true and given.model is not None:
             found, _, standing = true_clients(read, [given.model], say=say)
-            clients[name] = found.counts
+            clients[name] = found
             given.notes.append((f"Clients: {name}", standing))
             say(standing)
     return clients, names if isinstance(names, tuple) else None

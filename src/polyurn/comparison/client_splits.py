@@ -3,13 +3,14 @@
 How the first are fitted and the others compared is elsewhere.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.counts import Counts, check_counts
 from polyurn.errors import CountsError, ParameterError
+from polyurn.model.names import columns_of
 from polyurn.typed.arguments import checked
 
 
@@ -20,14 +21,14 @@ class ClientSplit:
 
     Attributes
     ----------
-    fitted, held_out : int array or csr_array of shape (n, n_categories)
-        The histograms of each part.
+    fitted, held_out : int array or csr_array of shape (n, n_categories), or Histograms
+        The histograms of each part, with names if the whole table has them.
     fitted_rows, held_out_rows : int array
         Which rows of the whole table these are.
     """
 
-    fitted: Counts = field(repr=False)
-    held_out: Counts = field(repr=False)
+    fitted: Any = field(repr=False)
+    held_out: Any = field(repr=False)
     fitted_rows: NDArray[np.int64] = field(repr=False)
     held_out_rows: NDArray[np.int64] = field(repr=False)
 
@@ -40,7 +41,7 @@ def split_clients(
 
     Parameters
     ----------
-    counts : int array or scipy.sparse of shape (n_clients, n_categories)
+    counts : int array or scipy.sparse of shape (n_clients, n_categories), or Histograms
     held_out : float
         The share of clients that is set aside; at least one, and at least one is left.
     rng : int or numpy.random.Generator
@@ -51,9 +52,14 @@ def split_clients(
     >>> split.fitted_rows.tolist(), split.held_out_rows.tolist()
     ([0, 1, 3], [2, 4])
     """
-    table = check_counts(counts)
-    fitted, out = split_rows(table.shape[0], held_out=held_out, rng=rng)
-    return ClientSplit(table[fitted], table[out], fitted, out)
+    whole: Any = counts
+    named, (table, _) = is_dataclass(counts), columns_of(counts)
+    parts = split_rows(table.shape[0], held_out=held_out, rng=rng)
+    fitted, out = (
+        replace(whole, counts=table[rows], clients=whole.clients[rows]) if named else table[rows]
+        for rows in parts
+    )
+    return ClientSplit(fitted, out, *parts)
 
 
 def split_rows(

@@ -12,7 +12,7 @@ under the ROC curve (AUC) of 0.5 is perfect: they cannot tell simulated clients 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,6 +36,16 @@ from polyurn.comparison.summaries import Dispersion, dispersion, heterogeneity
 from polyurn.counts import Counts, check_counts
 from polyurn.errors import CountsError, MissingDependencyError, ParameterError
 from polyurn.model.mdm import MDM
+from polyurn.model.names import (
+    Match,
+    Side,
+    columns_of,
+    laid,
+    n_of,
+    names_of,
+    positions,
+    side_of,
+)
 from polyurn.model.populations import Population, drawn_from
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import ids_of
@@ -127,6 +137,7 @@ def compare(
     populations: Mapping[str, Compared],
     to: object,
     *,
+    match: Match | None = None,
     clients: Sequence[object] | None = None,
     fitted: Sequence[object] | None = None,
     n_clients: Annotated[int, AtLeast(_FEWEST_CLIENTS)] | None = None,
@@ -141,11 +152,14 @@ def compare(
 
     Parameters
     ----------
-    populations : mapping of name to Population, or to counts of shape (n, n_categories)
+    populations : mapping of name to Population, Histograms, or counts of shape (n, n_categories)
         A population (an MDM, `IID`, `Dirichlet`, ...) is sampled. An MDM also gives the held-out
         clients' log-likelihood.
-    to : int array or scipy.sparse of shape (m, n_categories), or ClientSplit
+    to : Histograms, int array or scipy.sparse of shape (m, n_categories), or ClientSplit
         The true clients, at least ten. A `ClientSplit` is known not to share any with those fitted.
+    match : mapping of str to str, or "position", optional
+        What tables call the categories of the first population with names: {its name: category}; or all
+        have them in the same order. Without it categories go by name.
     clients, fitted : sequences of ids, optional
         The ids of the clients in `to`, and of those that anything was fitted to; the result says how
         many are in both, or that it is not known.
@@ -183,7 +197,9 @@ def compare(
     if n_folds != 0 and not 2 <= n_folds <= _FEWEST_CLIENTS:
         raise ParameterError(f"expected n_folds of 0, or 2 to {_FEWEST_CLIENTS}, got {n_folds}")
     rng = np.random.default_rng(rng)
-    held_out = check_counts(to.held_out if isinstance(to, ClientSplit) else to)
+    table = to.held_out if isinstance(to, ClientSplit) else to
+    ours = _categories(populations, table)
+    held_out = laid(table, ours, match)
     n_fitted = _n_fitted(to, held_out.shape[0], clients, fitted)
     true = _Clients.some_of(held_out, max_clients, "clients to compare with", rng)
     lines = directions(true.counts.shape[1], n_directions, rng=rng)
@@ -191,9 +207,9 @@ def compare(
     wanted = n_clients or min(max_clients, _TIMES_HELD_OUT * len(true.counts))
     rows, nulls = [], dict[int, tuple[float, float]]()
     for name, population in populations.items():
-        counts = _counts_of(population, wanted, held_out.shape[1], name, rng)
+        counts, own = _drawn(population, wanted, ours, match, name, rng)
         drawn = _Clients.some_of(counts, max_clients, f"clients of population {name!r}", rng)
-        log_likelihoods = _log_likelihoods(population, held_out)
+        log_likelihoods = _log_likelihoods(population, held_out[:, own])
         energy = energy_distance(drawn.shares, true.shares)
         sizes = {"n": len(drawn.counts), "m": len(true.counts)}
         if sizes["n"] not in nulls:  # populations are mostly of one size
@@ -218,9 +234,14 @@ def compare(
                 n_shared=_n_shared(true.counts, drawn.counts),
                 heterogeneity=heterogeneity(drawn.counts, n_bootstrap=n_bootstrap, rng=rng),
                 dispersion=_dispersion(
-                    population, true, drawn, log_likelihoods[0], n_bootstrap, rng
+                    population,
+                    true.counts[:, own],
+                    drawn.counts[:, own],
+                    log_likelihoods[0],
+                    n_bootstrap,
+                    rng,
                 ),
-                n_expected=_n_expected(population, true.counts, len(drawn.counts)),
+                n_expected=_n_expected(population, true.counts[:, own], len(drawn.counts)),
             )
         )
     return Comparison(
@@ -256,14 +277,32 @@ class _Clients:
         return cls(dense.astype(np.int64), dense / sizes, sizes)
 
 
-def _counts_of(
-    population: Compared, wanted: int, n_categories: int, name: str, rng: np.random.Generator
-) -> Counts:
-    """The histograms of a population, drawn if need be, and checked."""
+def _categories(populations: Mapping[str, Compared], table: object) -> Side:
+    """The categories of the first that has names, models before tables; or how many the table has."""
+    given = [table, *populations.values()]
+    models_first = sorted(given, key=lambda one: not isinstance(one, Population))
+    named = next((one for one in models_first if names_of(one) is not None), table)
+    return side_of(named, columns_of(table)[0].shape[1])
+
+
+def _drawn(
+    given: Compared,
+    wanted: int,
+    ours: Side,
+    match: Match | None,
+    name: str,
+    rng: np.random.Generator,
+) -> tuple[Counts, Any]:
+    """The histograms of a population with our categories, and where its own are among ours."""
     try:
-        source = drawn_from(population)
-        counts = population if source is None else source.sample(wanted, rng=rng)
-        return check_counts(counts, n_categories=n_categories)
+        source = drawn_from(given)
+        if source is None:
+            return laid(given, ours, match), slice(None)
+        counts = check_counts(source.sample(wanted, rng=rng), n_categories=n_of(ours))
+        at = positions(side_of(source, n_of(ours)), ours, match)
+        return (
+            (counts, slice(None)) if (np.diff(at) == 1).all() else (counts[:, np.argsort(at)], at)
+        )
     except (CountsError, ParameterError) as error:
         raise type(error)(f"population {name!r}: {error}") from None
 
@@ -328,8 +367,8 @@ def _n_twins(true: NDArray[np.int64]) -> int:
 
 def _dispersion(
     population: Compared,
-    true: _Clients,
-    drawn: _Clients,
+    true: NDArray[np.int64],
+    drawn: NDArray[np.int64],
     log_likelihood: Estimate | None,
     n_bootstrap: int,
     rng: np.random.Generator,
@@ -338,9 +377,7 @@ def _dispersion(
         return None
     if not np.isfinite(log_likelihood.value):  # some client belongs to no component
         return None
-    return dispersion(
-        population, true=true.counts, simulated=drawn.counts, n_bootstrap=n_bootstrap, rng=rng
-    )
+    return dispersion(population, true=true, simulated=drawn, n_bootstrap=n_bootstrap, rng=rng)
 
 
 def _n_fitted(

@@ -23,7 +23,6 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
-from polyurn.counts import check_names
 from polyurn.errors import FederationError, FileError, ParameterError
 from polyurn.federation.certificates import (
     Certified,
@@ -38,6 +37,7 @@ from polyurn.federation.certificates import (
 )
 from polyurn.federation.policy import NodePolicy
 from polyurn.federation.roster import Roster
+from polyurn.model.names import check_names
 from polyurn.storage.documents import load_document, read_document, save_document
 from polyurn.storage.files import read_regular, read_secret, write_secret, write_whole
 from polyurn.typed.json_form import Count, shown, to_json

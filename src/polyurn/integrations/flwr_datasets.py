@@ -6,20 +6,19 @@ They read the columns that they partition by; how points are given is `partition
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from polyurn.client.layout import column_text
-from polyurn.counts import Match
 from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.integrations.huggingface import (
-    Labels,
     client_dataset,
     dataset_features,
     dataset_labels,
 )
 from polyurn.model.mdm import MDM, Relabelled
+from polyurn.model.names import Labels, Match, check_own, names_of, positions
 from polyurn.model.populations import Population, check_population
 from polyurn.model.relabelling import Rule
 from polyurn.model.style import Style
@@ -32,13 +31,16 @@ from polyurn.zoo.federations import like
 try:
     from flwr_datasets.partitioner import Partitioner
 
-    from datasets import ClassLabel, Dataset
+    from datasets import Dataset
 except ImportError as error:
     raise MissingDependencyError("flwr-datasets", "flower", "the partitioner") from error
 
 
 def partitioner_from_environment(
-    otherwise: Partitioner | None = None, partition_by: str | Sequence[str] = "label"
+    otherwise: Partitioner | None = None,
+    partition_by: str | Sequence[str] = "label",
+    *,
+    match: Match | None = None,
 ) -> Partitioner:
     """The clients that a sweep trains on, in the one line that a Flower app needs for that.
 
@@ -50,7 +52,7 @@ def partitioner_from_environment(
     ----------
     otherwise : Partitioner, optional
         Returned where neither is set: the app's own. By default that is an error.
-    partition_by : str or sequence of str
+    partition_by, match : optional
         As in `MDMPartitioner`, for drawn clients.
     """
     if path := os.environ.get("POLYURN_PARTITION"):
@@ -62,6 +64,7 @@ def partitioner_from_environment(
             return MDMPartitioner(
                 check_population(load(path)),
                 partition_by,
+                match=match,
                 num_partitions=n_partitions,
                 seed=int(seed or 0),
             )
@@ -115,13 +118,12 @@ class MDMPartitioner(FixedPartitioner):
     Parameters
     ----------
     population : Population
-        Who the clients are: an MDM, say. Category j is the j-th name of a ClassLabel, the number j, or
-        the j-th of the sorted texts of the column.
+        Who the clients are: an MDM, say. Its categories are found in the column by their names, which
+        a ClassLabel has, and texts are; one without names fits a column of numbers.
     partition_by : str or sequence of str
         The column with the modelled feature; several are crossed.
     categories : sequence of str, optional
-        The names of the population's categories, in its order: of crossed columns, of which the data
-        may not show every combination.
+        The names of the population's categories, in its order, if it has none itself.
     match : mapping of str to str, or "position", optional
         What the categories are called in the data, as in `dataset_labels`.
     num_partitions : int, optional
@@ -169,7 +171,8 @@ class MDMPartitioner(FixedPartitioner):
             )
         self._population = check_population(population)
         self._partition_by = partition_by
-        self._categories, self._match = categories, match
+        self._categories = check_own(categories, population, population.n_categories)
+        self._match = match
         self._n_clients = num_partitions
         self._replace = replace
         self._shortfall = shortfall
@@ -215,6 +218,7 @@ class MDMPartitioner(FixedPartitioner):
         partitioner = cls(
             check_population(population), partition_by, num_partitions=num_partitions, seed=seed
         )
+        partitioner._categories = None  # those of the data
         partitioner._relabel = partial(like, federation, match=match, mean_size=mean_size, rng=seed)
         return partitioner
 
@@ -232,36 +236,27 @@ class MDMPartitioner(FixedPartitioner):
 
     def _cut(self) -> Partition:
         rng = np.random.default_rng(self._seed)
+        columns = self._features
+        given: dict[str, Any] = {
+            "style": self._style,
+            "features": None if columns is None else dataset_features(self.dataset, columns),
+            "rng": rng,
+        }
+        found = dataset_labels(self.dataset, self._partition_by)
         if self._relabel is not None:
-            self._population = self._relabel(dataset_labels(self.dataset, self._partition_by))
-        labels, columns = self._labels().labels, self._features
-        features = None if columns is None else dataset_features(self.dataset, columns)
+            self._population = self._relabel(found)
+        labels: Labels | NDArray[np.int64] = found
+        if self._categories is None or names_of(self._population) is not None:
+            given["match"] = self._match
+        else:  # the population is named here
+            labels = positions(found.categories, self._categories, self._match)[found.labels]
         if self._n_clients is None:
-            return cover(labels, self._population, style=self._style, features=features, rng=rng)
+            return cover(labels, self._population, **given)
         return partition(
             labels,
             self._population,
             n_clients=self._n_clients,
             replace=self._replace,
             shortfall=self._shortfall,
-            style=self._style,
-            features=features,
-            rng=rng,
+            **given,
         )
-
-    def _labels(self) -> Labels:
-        """The column, which may show fewer numbers than the population has categories."""
-        column, n_categories = self._partition_by, self._population.n_categories
-        feature = self.dataset.features.get(column) if isinstance(column, str) else None
-        numbers = "int" in str(getattr(feature, "dtype", "")) and not isinstance(
-            feature, ClassLabel
-        )
-        declared = n_categories if numbers and self._categories is None else self._categories
-        found = dataset_labels(self.dataset, column, categories=declared, match=self._match)
-        if len(found.categories) != n_categories:
-            raise ParameterError(
-                f"the population has {n_categories} categories, but the column "
-                f"{column_text(column)!r} has {len(found.categories)}: they must be the same, in the "
-                "same order"
-            )
-        return found

@@ -5,7 +5,6 @@ is downloaded here.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,8 @@ from numpy.typing import NDArray
 from polyurn.client.counting import Histograms, category_names
 from polyurn.client.layout import category_columns
 from polyurn.client.tables import category_codes, observed_categories, table_histograms
-from polyurn.counts import Match, category_positions
 from polyurn.errors import CountsError, MissingDependencyError, ParameterError
+from polyurn.model.names import Labels, Match, Side, positions
 from polyurn.partitioning.result import Partition, check_ids
 
 try:
@@ -24,26 +23,11 @@ except ImportError as error:
     raise MissingDependencyError("datasets", "huggingface", "Hugging Face datasets") from error
 
 
-@dataclass(frozen=True, eq=False)
-class Labels:
-    """A column as numbers, with the names of its categories.
-
-    Attributes
-    ----------
-    labels : int array of shape (n_points,)
-    categories : tuple of str
-        The name of each category; a ClassLabel's own, in its order.
-    """
-
-    labels: NDArray[np.int64] = field(repr=False)
-    categories: tuple[str, ...]
-
-
 def dataset_labels(
     dataset: Dataset,
     column: str | Sequence[str] = "label",
     *,
-    categories: Sequence[str] | int | None = None,
+    categories: Side | None = None,
     match: Match | None = None,
 ) -> Labels:
     """The category of each row of a dataset.
@@ -55,10 +39,11 @@ def dataset_labels(
         A ClassLabel, whole numbers, or text. Several columns are crossed: "EWR × ATL" is a category, and
         a ClassLabel goes by its names.
     categories : int or sequence of str, optional
-        C for whole numbers from 0 to C - 1, or the names. Without it they are those of the ClassLabel,
-        or those that the column shows: numbers up to the largest, or sorted text.
+        C for categories without names, 0 to C - 1, or the names. Without it they are those of the
+        ClassLabel, or those that the column shows: numbers up to the largest, or sorted text.
     match : mapping of str to str, or "position", optional
         What categories are called in the column: {its name: category}; or both are in the same order.
+        Without it the column's names are to be among the categories.
 
     Raises
     ------
@@ -77,22 +62,17 @@ def dataset_labels(
     """
     column = category_columns(dataset.column_names, column, option="column")
     if isinstance(column, tuple):
-        if match is not None:
-            raise ParameterError(f"expected one column with match, got {', '.join(column)}")
-        return _crossed_labels(dataset, column, categories)
-    table = _column(dataset, column)
-    feature = dataset.features[column]
-    if isinstance(feature, ClassLabel):
-        declared, shown = feature.num_classes, tuple(feature.names)
+        found = _crossed_labels(dataset, column)
     else:
-        given = categories if match is None else None
-        declared = observed_categories(table, category=column) if given is None else given
-        shown = category_names(declared)
-    codes = category_codes(table, declared, category=column)
-    if categories in (None, declared):
-        return Labels(codes, shown)
-    known = category_names(categories)
-    return Labels(category_positions(shown, known, match)[codes], known)
+        table, feature = _column(dataset, column), dataset.features[column]
+        named = isinstance(feature, ClassLabel)
+        declared = feature.num_classes if named else observed_categories(table, category=column)
+        codes = category_codes(table, declared, category=column)
+        found = Labels(codes, tuple(feature.names) if named else category_names(declared))
+    if categories is None:
+        return found
+    at = positions(found.categories, categories, match)
+    return Labels(at[found.labels], category_names(categories))
 
 
 def dataset_features(dataset: Dataset, columns: str | Sequence[str]) -> NDArray[Any]:
@@ -206,21 +186,15 @@ def with_clients(
     return dataset.select(partition.indices).add_column(column, owners.tolist())
 
 
-def _crossed_labels(
-    dataset: Dataset, columns: tuple[str, ...], categories: Sequence[str] | int | None
-) -> Labels:
-    """`dataset_labels` of several columns."""
-    if isinstance(categories, int):
-        raise ParameterError(
-            f"expected the names of crossed categories, such as 'a × b', got {categories}"
-        )
+def _crossed_labels(dataset: Dataset, columns: tuple[str, ...]) -> Labels:
+    """`dataset_labels` of several columns, with their own names."""
     table = dataset.select_columns(list(columns)).with_format("arrow")[:]
     for i, name in enumerate(columns):
         feature = dataset.features[name]
         if isinstance(feature, ClassLabel):
             codes = category_codes(table, feature.num_classes, category=name)
             table = table.set_column(i, name, [[feature.names[code] for code in codes]])
-    names = observed_categories(table, category=columns) if categories is None else categories
+    names = observed_categories(table, category=columns)
     return Labels(category_codes(table, names, category=columns), category_names(names))
 
 

@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from polyurn.counts import (
     Counts,
     check_counts,
-    check_names,
     check_values,
     client_sizes,
     distinct,
@@ -26,6 +25,7 @@ from polyurn.counts import (
 )
 from polyurn.errors import CountsError, ParameterError
 from polyurn.memory import check_memory
+from polyurn.model.names import check_names, laid, names_of, side_of
 from polyurn.model.relabelling import (
     Rule,
     destinations,
@@ -166,6 +166,7 @@ class MDM(EqualArrays):
         Parameters
         ----------
         counts : int array or scipy.sparse of shape (n_clients, n_categories) or (n_categories,)
+            With the columns of `alphas`; or `Histograms`, whose categories are found by name.
 
         Returns
         -------
@@ -183,7 +184,7 @@ class MDM(EqualArrays):
 
         Parameters and shapes as in `logpmf`.
         """
-        table = check_counts(counts, n_categories=self.n_categories)
+        table = self._table(counts)
         log_sizes = self.sizes.logpmf(client_sizes(table))
         log_size = scipy.special.logsumexp(np.log(self.weights) + log_sizes, axis=1)
         with np.errstate(invalid="ignore"):  # NaN for a size that no component can have
@@ -360,9 +361,15 @@ class MDM(EqualArrays):
             counts[mine] = rng.multinomial(sizes[mine], proportions)
         return counts
 
+    def _table(self, counts: object) -> Counts:
+        """The histograms with these categories: an array has them in order, a table by name."""
+        if names_of(counts) is None:
+            return check_counts(counts, n_categories=self.n_categories)
+        return laid(counts, side_of(self, self.n_categories))
+
     def _joint(self, counts: object) -> NDArray[np.float64]:
         """Log τ_k + log p(c | n, α_k) + log π_k(n), shape (n_clients, n_components)."""
-        table = check_counts(counts, n_categories=self.n_categories)
+        table = self._table(counts)
         log_sizes = self.sizes.logpmf(client_sizes(table))
         joint = np.log(self.weights) + self.log_shares(table) + log_sizes
         return np.asarray(joint)

@@ -6,6 +6,7 @@ the field uses today; `GivenLabels`, a mixture over finer categories than labels
 `partitioning/`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -16,6 +17,7 @@ from polyurn.counts import Counts, check_counts, client_sizes
 from polyurn.errors import ParameterError, ShortfallError
 from polyurn.memory import check_memory
 from polyurn.model.mdm import MDM, dirichlet
+from polyurn.model.names import check_names, columns_of, names_of
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.model.style import Style
 from polyurn.typed.arguments import checked, expected_as
@@ -64,6 +66,8 @@ class IID(FrozenArrays):
     sizes : int array of shape (n_true_clients,), or Sizes of one component
         The sizes of true clients, each as likely as the others, or the distribution of sizes. Kept
         as their distribution.
+    categories : sequence of str, optional
+        The name of each category.
 
     Examples
     --------
@@ -73,9 +77,14 @@ class IID(FrozenArrays):
 
     marginal: NDArray[np.float64]
     sizes: Sizes
+    categories: tuple[str, ...] | None = None
 
-    def __init__(self, marginal: ArrayLike, sizes: SizesLike) -> None:
-        self._freeze({"marginal": _marginal(marginal), "sizes": size_distribution(sizes)})
+    def __init__(
+        self, marginal: ArrayLike, sizes: SizesLike, *, categories: Sequence[str] | None = None
+    ) -> None:
+        given = _marginal(marginal)
+        names = check_names(categories, len(given))
+        self._freeze({"marginal": given, "sizes": size_distribution(sizes), "categories": names})
 
     @classmethod
     def like(cls, counts: object) -> "IID":
@@ -83,15 +92,16 @@ class IID(FrozenArrays):
 
         Parameters
         ----------
-        counts : int array or scipy.sparse of shape (n_clients, n_categories)
+        counts : int array or scipy.sparse of shape (n_clients, n_categories), or Histograms
 
         Examples
         --------
         >>> IID.like([[3, 1], [0, 4]])
         IID(n_categories=2, max_size=4)
         """
-        table = check_counts(counts)
-        return cls(np.asarray(table.sum(axis=0)).reshape(-1), client_sizes(table))
+        table, names = columns_of(counts)
+        marginal = np.asarray(table.sum(axis=0)).reshape(-1)
+        return cls(marginal, client_sizes(table), categories=names)
 
     @classmethod
     def proxy(cls, labels: ArrayLike, *, n_categories: int, sizes: SizesLike) -> "IID":
@@ -147,6 +157,8 @@ class Dirichlet(FrozenArrays):
     sizes : int array of shape (n_true_clients,), or Sizes of one component
         The sizes of true clients, each as likely as the others, or the distribution of sizes. Kept
         as their distribution.
+    categories : sequence of str, optional
+        The name of each category.
 
     Examples
     --------
@@ -156,16 +168,20 @@ class Dirichlet(FrozenArrays):
 
     alpha: NDArray[np.float64]
     sizes: Sizes
+    categories: tuple[str, ...] | None = None
 
-    def __init__(self, alpha: ArrayLike, sizes: SizesLike) -> None:
+    def __init__(
+        self, alpha: ArrayLike, sizes: SizesLike, *, categories: Sequence[str] | None = None
+    ) -> None:
         given = floats(alpha, "alpha")
         if given.ndim != 1:
             raise ParameterError(
                 f"expected alpha of shape (n_categories,), got shape {given.shape}; the symmetric "
                 "Dirichlet(0.1) of 10 categories is [0.1] * 10"
             )
-        mdm = MDM([1.0], given[None], size_distribution(sizes))  # it checks what is left to check
-        self._freeze({"alpha": mdm.alphas[0], "sizes": mdm.sizes})
+        # It checks what is left to check.
+        mdm = MDM([1.0], given[None], size_distribution(sizes), categories=categories)
+        self._freeze({"alpha": mdm.alphas[0], "sizes": mdm.sizes, "categories": mdm.categories})
 
     @classmethod
     def like(cls, counts: object, *, alpha: float) -> "Dirichlet":
@@ -173,7 +189,7 @@ class Dirichlet(FrozenArrays):
 
         Parameters
         ----------
-        counts : int array or scipy.sparse of shape (n_clients, n_categories)
+        counts : int array or scipy.sparse of shape (n_clients, n_categories), or Histograms
         alpha : float
             Of each category.
 
@@ -182,8 +198,8 @@ class Dirichlet(FrozenArrays):
         >>> Dirichlet.like([[3, 1], [0, 4]], alpha=0.1)
         Dirichlet(alpha=[0.1, 0.1], max_size=4)
         """
-        table = check_counts(counts)
-        return cls(np.full(table.shape[1], alpha), client_sizes(table))
+        table, names = columns_of(counts)
+        return cls(np.full(table.shape[1], alpha), client_sizes(table), categories=names)
 
     @classmethod
     def hsu(cls, available: ArrayLike, sizes: SizesLike, *, alpha: float) -> "Dirichlet":
@@ -226,7 +242,7 @@ class Oracle:
 
     Parameters
     ----------
-    counts : int array or scipy.sparse of shape (n_true_clients, n_categories)
+    counts : int array or scipy.sparse of shape (n_true_clients, n_categories), or Histograms
 
     Examples
     --------
@@ -235,9 +251,11 @@ class Oracle:
     """
 
     counts: Counts
+    categories: tuple[str, ...] | None
 
     def __init__(self, counts: object) -> None:
-        object.__setattr__(self, "counts", check_counts(counts))
+        table, names = columns_of(counts)
+        self.__dict__.update(counts=table, categories=names)
 
     @property
     def n_categories(self) -> int:
@@ -323,6 +341,11 @@ class GivenLabels(FrozenArrays):
     def n_categories(self) -> int:
         """The number of categories, C."""
         return self.mdm.n_categories
+
+    @property
+    def categories(self) -> tuple[str, ...] | None:
+        """The names of the categories of `mdm`."""
+        return self.mdm.categories
 
     def sample(
         self, n_clients: int, *, rng: int | np.random.Generator | None = None
@@ -460,6 +483,11 @@ class Styled:
         """The number of categories, C."""
         return self.population.n_categories
 
+    @property
+    def categories(self) -> tuple[str, ...] | None:
+        """The names of the population's categories."""
+        return names_of(self.population)
+
     def sample(
         self, n_clients: int, *, rng: int | np.random.Generator | None = None
     ) -> NDArray[np.int64]:
@@ -496,7 +524,8 @@ def drawn_from(clients: object) -> Population | None:
     """
     if isinstance(clients, Population) and not isinstance(clients, type):
         return clients
-    return None if hasattr(clients, "__len__") else check_population(clients)
+    is_table = hasattr(clients, "__len__") or hasattr(clients, "counts")
+    return None if is_table else check_population(clients)
 
 
 def checked_draw(n_clients: int, n_categories: int) -> int:

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from polyurn.counts import Counts, Match, check_counts, client_sizes
+from polyurn.counts import Counts, check_counts, client_sizes
 from polyurn.errors import ParameterError, PartitionError, ShortfallError, StyleWarning
 from polyurn.memory import check_memory
 from polyurn.model.mdm import MDM
+from polyurn.model.names import Labels, Match, Side, columns_of, positions, side_of
 from polyurn.model.populations import Population, Styled, check_population, drawn_from
 from polyurn.model.rising_factorials import log_rising
 from polyurn.model.style import Style
@@ -34,7 +35,7 @@ _TRIES = 1024
 
 @checked
 def partition(
-    labels: ArrayLike,
+    labels: ArrayLike | Labels,
     clients: object,
     *,
     n_clients: int | None = None,
@@ -55,9 +56,9 @@ def partition(
 
     Parameters
     ----------
-    labels : int or str array of shape (n_points,)
-        The category of each proxy point, 0 to C - 1; or its name, where the clients' categories have
-        names, as those of `Histograms` do.
+    labels : int or str array of shape (n_points,), or Labels
+        The category of each proxy point: its number, 0 to C - 1, if the clients' categories have no
+        names; else its name.
     clients : Population, Histograms, int array or scipy.sparse of shape (n_clients, n_categories)
         The histograms, or the population (an MDM, say) that they are drawn from.
     n_clients : int, optional
@@ -84,7 +85,7 @@ def partition(
         Of the proxy points, as the style's space has them; with a style and only then.
     match : mapping of str to str, or "position", optional
         Labels that are called otherwise: {label: category}; or the distinct labels, sorted, are the
-        categories in their order.
+        categories in their order, and integers from 0 are positions.
     test : float, optional
         The share of each client's points that it is tested on: `Partition.with_test`.
     rng : int or numpy.random.Generator
@@ -120,14 +121,14 @@ def partition(
     source = clients if isinstance(clients, Styled) else population
     style, features = _with_style(source, style, features)
     rng = np.random.default_rng(rng)
-    names = getattr(clients, "categories", None)
-    if names is not None:  # `Histograms`, which have counts
-        clients = getattr(clients, "counts", clients)
-    table = _histograms(clients, n_clients, rng)
+    table, categories = _histograms(clients, n_clients, rng)
     if shortfall == "resample" and population is None:
         population = drawn_from(clients)
     _check_settings(shortfall, population, table.shape[1])
-    codes = check_labels(labels, table.shape[1], names, match)
+    if population is not None:  # whose categories may be in another order
+        theirs, categories = categories, side_of(population, table.shape[1])
+        table = table[:, np.argsort(positions(theirs, categories))]
+    codes = check_labels(labels, categories, match)
     available = np.bincount(codes, minlength=table.shape[1])
     asked = _column_sums(table)
     redrawn = np.empty(0, np.int64)
@@ -151,7 +152,7 @@ def partition(
 
 @checked
 def cover(
-    labels: ArrayLike,
+    labels: ArrayLike | Labels,
     population: Population,
     *,
     style: Style | None = None,
@@ -168,8 +169,8 @@ def cover(
 
     Parameters
     ----------
-    labels : int array of shape (n_points,)
-        The category of each proxy point, 0 to C - 1.
+    labels : int or str array of shape (n_points,), or Labels
+        The category of each proxy point, as in `partition`.
     population : Population
         An MDM, say; it has as many categories as the labels.
     style, features, match : optional
@@ -197,7 +198,7 @@ def cover(
     style, features = _with_style(population, style, features)
     rng = np.random.default_rng(rng)
     n_categories = check_population(population).n_categories
-    codes = check_labels(labels, n_categories, getattr(population, "categories", None), match)
+    codes = check_labels(labels, side_of(population, n_categories), match)
     if len(codes) == 0:
         raise PartitionError("expected at least one proxy point, got none")
     available = np.bincount(codes, minlength=n_categories)
@@ -258,18 +259,22 @@ def has_points(labels: ArrayLike, n_categories: int) -> NDArray[np.bool_]:
     return np.isin(np.arange(n_categories), codes)
 
 
-def _histograms(clients: object, n_clients: int | None, rng: np.random.Generator) -> Counts:
-    """The histograms that clients ask for, drawn if they are given as a population."""
+def _histograms(
+    clients: object, n_clients: int | None, rng: np.random.Generator
+) -> tuple[Counts, Side]:
+    """The histograms that clients ask for, drawn if they are given as a population; the categories."""
     population = drawn_from(clients)
     if population is None:
         if n_clients is not None:
             raise ParameterError(
                 "n_clients has no effect with histograms, whose clients are all taken: leave it out"
             )
-        return check_counts(clients)
+        table, _ = columns_of(clients)
+        return table, side_of(clients, table.shape[1])
     if n_clients is None:
         raise ParameterError("expected how many clients of the population to draw: n_clients=500")
-    return sample_counts(population, n_clients, rng)
+    table = sample_counts(population, n_clients, rng)
+    return table, side_of(population, population.n_categories)
 
 
 def _given(

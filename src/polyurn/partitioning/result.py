@@ -12,9 +12,10 @@ from typing import Any, Literal, SupportsIndex, TypeAlias, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polyurn.counts import Match, category_positions, check_texts
+from polyurn.counts import check_texts
 from polyurn.errors import ParameterError, PartitionError
 from polyurn.memory import check_memory
+from polyurn.model.names import Labels, Match, Side, positions
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import ids_of, numbers, plain_array
 from polyurn.wording import counted
@@ -452,28 +453,28 @@ def check_ids(clients: Sequence[Any] | NDArray[Any] | None, partition: Partition
 
 
 def check_labels(
-    labels: ArrayLike,
-    n_categories: int,
-    names: Sequence[str] | None = None,
-    match: Match | None = None,
+    labels: ArrayLike | Labels, categories: Side, match: Match | None = None
 ) -> NDArray[np.int64]:
-    """The same labels as whole numbers from 0 to `n_categories` - 1; texts are names of categories.
+    """The position of each label among the categories, by name; whole numbers are names too.
 
     Raises
     ------
-    PartitionError
-        They are not; the first that is not is named.
+    PartitionError, CountsError
+        They are not; the first that is not is named, or the names of both sides.
     """
+    if isinstance(labels, Labels):
+        return positions(labels.categories, categories, match)[labels.labels]
     given = plain_array(labels, "labels", error=PartitionError)
     if given.ndim != 1:
         raise PartitionError(f"expected labels of shape (n_points,), got shape {given.shape}")
-    named = names is not None and given.dtype.kind == "U"
-    if named or (match is not None and given.dtype.kind in "biufU"):
+    by_name = given.dtype.kind == "U" or not isinstance(categories, int) or match is not None
+    if by_name and given.dtype.kind in "biufU":
         shown, which = np.unique(given, return_inverse=True)
-        known = names or [str(j) for j in range(n_categories)]
-        return category_positions(shown.astype(str).tolist(), known, match)[which]
-    advice = "number the categories first, or name those of the clients, or pass match='position'"
-    given = numbers(given, "labels", error=PartitionError, advice=advice)
+        whole = shown.dtype.kind in "bf" and (shown == np.rint(shown)).all()
+        texts = (shown.astype(np.int64) if whole else shown).astype(str).tolist()
+        return positions(texts, categories, match)[which]
+    given = numbers(given, "labels", error=PartitionError)
+    n_categories = categories if isinstance(categories, int) else len(categories)
     # NaN fails the comparison too.
     bad = np.flatnonzero(~((given >= 0) & (given < n_categories)))
     if len(bad) == 0 and given.dtype.kind == "f":

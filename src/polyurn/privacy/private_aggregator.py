@@ -72,6 +72,7 @@ class PrivateAggregator:
         self._nodes = n_reporters, n_colluding
         self._run = secrets.token_hex(8) if run is None else run
         self._noise = noise
+        self.categories = getattr(aggregator, "categories", None)
 
     @property
     def ledger(self) -> PrivacyLedger:
@@ -152,6 +153,7 @@ class ExactAggregator:
     def __init__(self, aggregator: Aggregator, entries: Entries, *, run: str | None = None) -> None:
         self._aggregator, self._entries = aggregator, entries
         self._run = secrets.token_hex(8) if run is None else run
+        self.categories = getattr(aggregator, "categories", None)
 
     @property
     def n_clients(self) -> int:

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polyurn.comparison.comparison_results import Comparison
-from polyurn.counts import Counts, check_counts
+from polyurn.counts import Counts
 from polyurn.errors import ParameterError, StyleWarning
 from polyurn.model.mdm import MDM
+from polyurn.model.names import Match, check_own, columns_of, laid, names_of
 from polyurn.model.populations import IID
 from polyurn.model.style import Style
 from polyurn.model.style_coordinates import label_codes
@@ -165,30 +166,31 @@ def gather(
     style: Style | Saved[Style] | None = None,
     features: ArrayLike | None = None,
     labels: ArrayLike | None = None,
+    match: Match | None = None,
     true: str = "true",
     metric: str = "accuracy",
     notes: Sequence[tuple[str, str]] = (),
     rng: int | np.random.Generator | None = 0,
 ) -> Material:
     """Bring what the user has into one shape, and draw the clients that are missing: see `report_on`."""
-    mdm, own_categories, provenance = _model(model)
+    mdm, provenance = _model(model)
     if mdm is None and comparison is None and not runs and not clients and style is None:
         raise ParameterError(
             "expected something to report on: a model, a style, a comparison, runs or clients"
         )
     rng = np.random.default_rng(rng)
-    tables = _tables(clients or {}, mdm)
+    tables, names = _tables(clients or {}, mdm, categories, match)
     shown = _style(style, features=features, labels=labels)
     widths = [] if mdm is None else [mdm.n_categories]
     widths += [table.shape[1] for table in tables.values()]
     widths += [] if shown is None else [shown.style.space.n_labels]
     n_categories = widths[0] if widths else 0
-    names = own_categories if categories is None else tuple(categories)
     if names is not None and len(names) != n_categories:
         raise ParameterError(f"expected {n_categories} category names, got {len(names)}")
     if shown is not None:
         # What else is drawn is the same with a style and without.
-        shown = _completed(shown, names, mdm, tables.get(true), rng.spawn(1)[0])
+        named = isinstance(style, Saved) and style.categories is not None
+        shown = _completed(shown, names, mdm, tables.get(true), rng.spawn(1)[0], named=named)
     if true in tables:
         n = min(tables[true].shape[0], _MOST_CLIENTS)
         if mdm is not None and "mdm" not in tables:
@@ -215,26 +217,43 @@ def gather(
     )
 
 
-def _tables(clients: Mapping[str, object], mdm: MDM | None) -> dict[str, Counts]:
-    """The histograms of each population, of the model's categories or all of the same ones."""
-    n_categories = None if mdm is None else mdm.n_categories
-    tables = {
-        name: check_counts(table, n_categories=n_categories) for name, table in clients.items()
-    }
-    if len({table.shape[1] for table in tables.values()}) > 1:
+def _tables(
+    clients: Mapping[str, object],
+    mdm: MDM | None,
+    categories: Sequence[str] | None,
+    match: Match | None,
+) -> tuple[dict[str, Counts], tuple[str, ...] | None]:
+    """The histograms of each population, of the model's categories or all of the same ones; the names.
+
+    Tables without names have those that the caller gives, in their order.
+    """
+    sources = [mdm, *clients.values()]
+    names = categories or next((found for one in sources if (found := names_of(one))), None)
+    names = None if names is None else tuple(names)
+    if mdm is not None:
+        check_own(categories, mdm, mdm.n_categories)
+    checked = {name: columns_of(table) for name, table in clients.items()}
+    widths = [table.shape[1] for table, own in checked.values() if own is None]
+    if mdm is None and len({*widths}) > 1:
         raise ParameterError("expected populations with the same categories, got different ones")
-    return tables
+    n_categories = mdm.n_categories if mdm is not None else max(widths, default=0)
+    ours = names or n_categories
+    tables = {
+        name: laid(table, ours, "position" if categories and checked[name][1] is None else match)
+        for name, table in clients.items()
+    }
+    return tables, names
 
 
-def _model(model: Model | None) -> tuple[MDM | None, tuple[str, ...] | None, Provenance]:
-    """The MDM, the names of its categories and how it came about."""
+def _model(model: Model | None) -> tuple[MDM | None, Provenance]:
+    """The MDM and how it came about."""
     match model:
         case Fit():
-            return model.mdm, None, Provenance(fit=model)
+            return model.mdm, Provenance(fit=model)
         case Saved():
-            return model.model, model.categories, model.provenance
+            return model.model, model.provenance
         case _:
-            return model, None, Provenance()
+            return model, Provenance()
 
 
 def _style(
@@ -272,6 +291,8 @@ def _completed(
     mdm: MDM | None,
     true: Counts | None,
     rng: np.random.Generator,
+    *,
+    named: bool,
 ) -> StyleMaterial:
     """A style with names for its labels, and clients of the model, or true ones, drawn with it.
 
@@ -279,6 +300,8 @@ def _completed(
     """
     n_labels = shown.style.space.n_labels
     if names is not None and len(names) == n_labels:
+        if named and shown.labels != names:
+            return shown
         shown = replace(shown, labels=names)
     counts: Counts | None = None
     if mdm is not None and mdm.n_categories == n_labels:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from polyurn.comparison.comparison_results import Comparison
 from polyurn.errors import MissingDependencyError, ParameterError
+from polyurn.model.names import Match
 from polyurn.model.style import Style
 from polyurn.report.charts import javascript, population_looks, resource, tone
 from polyurn.report.headline import Headline, headline
@@ -121,6 +122,7 @@ def report_on(
     style: Style | Saved[Style] | None = None,
     features: ArrayLike | None = None,
     labels: ArrayLike | None = None,
+    match: Match | None = None,
     true: str = "true",
     metric: str = "accuracy",
     title: str = "What this federation looks like",
@@ -134,11 +136,11 @@ def report_on(
     model : MDM, Fit or Saved, optional
         A fit, a selection and a file also tell how it came about.
     categories : sequence of str, optional
-        The name of each category.
+        The name of each category, of a model and of tables that have none.
     comparison : Comparison or SavedComparison, optional
     runs : sequence of FinishedRun
         The runs of a sweep.
-    clients : mapping of name to counts of shape (n_clients, n_categories), optional
+    clients : mapping of name to Histograms or counts of shape (n_clients, n_categories), optional
         Populations to show side by side. If the true one is among them, clients of the model ("mdm")
         and IID clients ("iid") are drawn, unless they are given.
     style : Style or Saved, optional
@@ -147,6 +149,8 @@ def report_on(
         Of proxy points, with a style: points along its directions are shown, and clients of the model,
         or the true ones' histograms, are drawn with it. Points are shown as pictures if they have the
         shape (h, w), (h, w, 1 or 3) or (1 or 3, h, w).
+    match : mapping of str to str, or "position", optional
+        What tables call the categories: {their name: category}; or all are in the same order.
     true : str
         The name of the population that the others are compared with.
     metric : str

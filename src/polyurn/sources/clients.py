@@ -16,12 +16,20 @@ from scipy import sparse
 
 from polyurn.client.bins import Bins
 from polyurn.client.columns import as_arrow, check_missing, without_missing
-from polyurn.client.counting import Histograms
+from polyurn.client.counting import Histograms, category_names
 from polyurn.client.layout import NO_COLUMNS, Columns, Layout, column_text
-from polyurn.client.tables import layout_histograms, observed_categories, table_layout, with_names
-from polyurn.counts import Match, check_counts, client_sizes, digest, drop_empty
+from polyurn.client.tables import (
+    by_position,
+    check_wide,
+    layout_histograms,
+    observed_categories,
+    table_layout,
+    with_names,
+)
+from polyurn.counts import check_counts, client_sizes, digest, drop_empty, short_list
 from polyurn.errors import CountsError, FileError, ParameterError, RowError
 from polyurn.model.mdm import MDM
+from polyurn.model.names import Match, laid
 from polyurn.storage.models import Saved
 from polyurn.storage.provenance import DataProvenance
 from polyurn.storage.shards import ShardFolder, draw_clients, is_shard_folder, open_shards
@@ -45,8 +53,8 @@ class Reading:
     """How to read tables.
 
     `asked` are the columns that options name, `remembered` those of a model file or an earlier table,
-    and `elsewhere` those with another use, such as features. `match` maps the table's names of
-    categories to the model's.
+    and `elsewhere` those with another use, such as features. `over` says that the declared categories
+    are those of a model or a federation; `match` maps the table's names of categories to them.
     """
 
     say: Say
@@ -56,13 +64,14 @@ class Reading:
     elsewhere: Sequence[str] = ()
     drop_missing: bool = False
     match: Match | None = None
+    over: bool = False
 
     def like(self, saved: Saved[MDM]) -> "Reading":
         """The same reading, with the columns of the table that an MDM was fitted to."""
-        data = saved.provenance.data
+        data, read = saved.provenance.data, replace(self, over=True)
         if not isinstance(data, DataProvenance):
-            return self
-        return replace(self, remembered=Columns(data.client, data.category, data.count))
+            return read
+        return replace(read, remembered=Columns(data.client, data.category, data.count))
 
     def after(self, table: "ClientTable") -> "Reading":
         """The same reading, for tables that need not have the columns of the first table."""
@@ -264,7 +273,8 @@ def _fitted(saved: Saved[MDM], read: ClientTable | PackedClients) -> NDArray[np.
     else:
         return None
     if isinstance(read, ClientTable) and n == judges.sum():
-        mean = saved.model.logpmf(read.counts[judges]).mean()
+        judged = replace(read, counts=read.counts[judges])  # with its names
+        mean = saved.model.logpmf(judged).mean()
         return fitted if np.isclose(mean, stated, rtol=_SAME) else None
     return fitted if n <= judges.sum() else None
 
@@ -276,7 +286,7 @@ def histograms_of(
     with naming(path):
         layout = table_layout(
             table, reading.asked, remembered=reading.remembered, declared=declared,
-            elsewhere=reading.elsewhere,
+            elsewhere=reading.elsewhere, match=reading.match,
         )  # fmt: skip
         for remark in layout.remarks:
             reading.say(remark)
@@ -285,9 +295,18 @@ def histograms_of(
         shown = declared
         if shown is None:
             reading.say(_shown(shown := shown_categories(table, layout)))
-        if reading.match:
-            table = with_names(table, layout.category, shown, reading.match, reading.say)
-        found = layout_histograms(table, layout, shown, say=reading.say)
+        column, match = layout.category, reading.match
+        if match is not None and column is not None:
+            table, column = with_names(table, column, shown, match, reading.say)
+        elif match == "position":
+            names = category_names(shown)
+            reading.say(by_position(dict(zip(layout.wide, names, strict=True))))
+        layout = replace(layout, category=column)
+        found = layout_histograms(table, layout, shown, match, say=reading.say)
+        if reading.over and column is None and not isinstance(shown, Bins):
+            check_wide(table, layout, category_names(shown), match)
+            by_name = laid(found, shown, allow_empty=True)
+            found = replace(found, counts=sparse.csr_array(by_name))
         n_clients, n_categories = found.shape
         if declared is None and n_categories > n_clients:
             reading.say(
@@ -348,13 +367,21 @@ def _opened(path: Path, reading: Reading, declared: Declared) -> ShardFolder:
     folder = open_shards(path)
     if declared is None:
         reading.say(f"{counted(folder.n_categories, 'category')}, as {path} was packed")
-    elif declared not in (folder.n_categories, tuple(folder.categories)):
-        n = declared if isinstance(declared, int) else len(declared)
-        raise CountsError(
-            f"{path}: expected the {n} declared categories, got packed clients of "
-            f"{folder.n_categories} that are not the same; pack the tables with --categories"
-        )
+    else:
+        with naming(path):
+            _check_packed(folder.categories, declared, over=reading.over)
     return folder
+
+
+def _check_packed(packed: tuple[str, ...], declared: int | tuple[str, ...], *, over: bool) -> None:
+    """Refuse packed clients whose categories are not the declared ones, in their order."""
+    names = category_names(declared)
+    if packed != names and (over or isinstance(declared, tuple) or len(packed) != len(names)):
+        raise CountsError(
+            f"expected the {len(names)} declared categories {short_list(names)}, got packed clients of "
+            f"{len(packed)} that are not the same, or in another order: {short_list(packed)}; pack the "
+            "tables with --categories"
+        )
 
 
 def _shown(categories: int | tuple[str, ...]) -> str:

@@ -20,6 +20,7 @@ from polyurn.client.record_tables import list_columns, number_columns, table_fea
 from polyurn.client.records import Records
 from polyurn.client.tables import category_codes, known_codes, observed_categories
 from polyurn.errors import CountsError, FileError, ParameterError, RowError
+from polyurn.model.names import in_words
 from polyurn.model.style import Style
 from polyurn.model.style_coordinates import feature_rows, label_codes
 from polyurn.sources.clients import Declared, Say, naming
@@ -27,7 +28,7 @@ from polyurn.storage.models import Saved, load_saved
 from polyurn.storage.npz_files import read_record_arrays
 from polyurn.storage.table_files import arrow, read_table
 from polyurn.typed.arrays import ids_of
-from polyurn.wording import counted, differing
+from polyurn.wording import counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,9 +255,10 @@ def styled_features(
 ) -> tuple[Style, NDArray[Any]]:
     """The style in a file, if its labels are these categories, and the points' features for it."""
     saved = load_saved(path, Style)
-    if saved.categories is not None and tuple(saved.categories) != tuple(categories):
+    if saved.categories is not None and saved.categories != tuple(categories):
         raise ParameterError(
-            f"expected clients with the labels of {path}, {differing(saved.categories, categories)}; "
+            f"expected clients with the labels of {path}, in their order: {in_words(saved.categories)}, "
+            f"got {in_words(categories)}; "
             "measure the style with the same labels (style --categories)"
         )
     file.refuse_names({"--features": columns})

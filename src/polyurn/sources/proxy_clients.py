@@ -89,11 +89,10 @@ def read_proxy(
         file.refuse_names({"--category": reading.asked.category})
     model = clients if isinstance(clients, Saved) else redraw_from
     if model is not None:
-        declared = model.declared
+        declared, reading = model.declared, reading.like(model)
     with naming(file.path):
-        column, is_asked = _category_column(
-            file, reading if model is None else reading.like(model), clients
-        )
+        column, is_asked = _category_column(file, reading, clients)
+        crossed = not isinstance(column, str)
         points, kept = reading.whole_rows(
             file.table, (column,) if isinstance(column, str) else column
         )
@@ -107,16 +106,19 @@ def read_proxy(
         declared = _categories_of_both(replace(file, table=points), column, clients, of_clients)
     with naming(file.path, kept):
         if reading.match:
-            points = with_names(points, column, declared, reading.match, reading.say)
-        codes, positions = _held(points, declared, column, reading.say)
+            points, column = with_names(points, column, declared, reading.match, reading.say)
+        codes, positions = _held(points, declared, column, crossed, reading.say)
     positions = positions if kept is None else kept[positions]
+    # Labels are codes from here on, and have no names.
+    drawn_from = None if model is None else replace(model.model, categories=None)
     if isinstance(clients, Saved):
-        return ProxyClients(file, codes, positions, category_names(declared), clients.model)
-    read = read_clients(clients, replace(of_clients, match=None), declared)
-    population = Oracle(read.counts) if redraw_from is None else redraw_from.model
+        assert drawn_from is not None
+        return ProxyClients(file, codes, positions, category_names(declared), drawn_from)
+    read = read_clients(clients, replace(of_clients, match=None, over=True), declared)
     return ProxyClients(
-        file, codes, positions, read.categories, population, read.counts, read.clients
-    )
+        file, codes, positions, read.categories, drawn_from or Oracle(read.counts), read.counts,
+        read.clients,
+    )  # fmt: skip
 
 
 def _categories_of_both(
@@ -167,14 +169,18 @@ def _category_column(
 
 
 def _held(
-    points: Any, categories: int | tuple[str, ...], column: str | tuple[str, ...], say: Say
+    points: Any,
+    categories: int | tuple[str, ...],
+    column: str | tuple[str, ...],
+    crossed: bool,
+    say: Say,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The category of each proxy point that a client can hold, and the rows of these points.
 
     A value that is not a category is probably a mistake, and an error. A combination of crossed columns
     that no client has is not a mistake: such points are left out, with a message.
     """
-    if not isinstance(column, tuple):
+    if not crossed:
         codes = category_codes(points, categories, category=column)
         return codes, np.arange(len(codes))
     codes = known_codes(points, categories, category=column)

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
-from polyurn.counts import check_names
 from polyurn.errors import FileError, ParameterError
 from polyurn.model.mdm import MDM
+from polyurn.model.names import check_names
 from polyurn.storage.files import others_in, write_whole
 from polyurn.storage.table_files import arrow, long_table
 from polyurn.typed.arguments import Json
@@ -58,7 +58,7 @@ def write_drawn(
     if n_clients < 1:
         raise ParameterError(f"expected at least one client, got {n_clients}")
     folder = Path(folder)
-    labels = check_names(categories, mdm.n_categories)
+    labels = check_names(categories or mdm.categories, mdm.n_categories)
     n_files = -(-n_clients // clients_per_file)
     names = [f"clients-{i:06d}.parquet" for i in range(n_files)]
     drawn = {

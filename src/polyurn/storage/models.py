@@ -11,9 +11,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
-from polyurn.counts import check_names, check_texts, short_list
+from polyurn.counts import check_texts
 from polyurn.errors import FileError, InputError, ParameterError
 from polyurn.model.mdm import MDM, Relabelled
+from polyurn.model.names import Side, check_own, side_of
 from polyurn.model.style import Style
 from polyurn.model.style_coordinates import StyleSpace
 from polyurn.privacy.statement import Guarantee
@@ -64,15 +65,8 @@ class Saved(Generic[Model]):
     def __post_init__(self) -> None:
         model: Any = self.model
         space: Any = model.space if isinstance(model, Style) else model
-        names = check_names(self.categories, self._n_names)
-        if isinstance(model, _MIXTURES) and names is None:
-            names = model.categories
-        elif isinstance(model, _MIXTURES) and names != model.categories:
-            if model.categories is not None:
-                raise ParameterError(
-                    f"expected the MDM's own categories, {short_list(model.categories)}, got "
-                    f"{short_list(names or ())}; leave them out"
-                )
+        names = check_own(self.categories, model, self._n_names)
+        if isinstance(model, _MIXTURES) and names != model.categories:
             object.__setattr__(self, "model", replace(model, categories=names))
         object.__setattr__(self, "categories", names)
         if self.features is not None:
@@ -88,6 +82,11 @@ class Saved(Generic[Model]):
     def declared(self) -> int | tuple[str, ...]:
         """The names of the categories or labels; their number if they have no names."""
         return self.categories or self._n_names
+
+    @property
+    def side(self) -> Side:
+        """As `declared`; their number, too, if their names are numbers in order."""
+        return side_of(self, self._n_names)
 
     @property
     def _n_names(self) -> int:

@@ -18,9 +18,10 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from polyurn.counts import check_counts, check_names
+from polyurn.counts import check_counts
 from polyurn.errors import FileError, MissingDependencyError, ParameterError
 from polyurn.memory import available_memory, check_memory
+from polyurn.model.names import check_names
 from polyurn.storage.files import AGAIN, check_regular, check_writable, write_whole
 from polyurn.typed.arguments import Json, checked
 from polyurn.typed.arrays import ids_of

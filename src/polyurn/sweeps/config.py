@@ -57,6 +57,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from polyurn.errors import FileError, ParameterError
+from polyurn.model.names import Match
 from polyurn.storage.files import read_regular
 from polyurn.sweeps.optuna_search import OptunaSearch
 from polyurn.sweeps.trainers import CommandTrainer, doubled
@@ -95,6 +96,8 @@ class DataConfig:
     category : str or list of str, optional
         The array or column with the modelled feature, which simulated clients match; the label's by
         default. Several are crossed: ["origin", "labels"], or "origin,labels".
+    match : table of str, or "position", optional
+        What the data call the categories of the models: {theirs = "the model's"}; or in their order.
     shape : list of int, optional
         The shape of a point's features, [1, 28, 28] say.
     test_share : float
@@ -105,6 +108,7 @@ class DataConfig:
     file: str | None = None
     label: str = "labels"
     category: str | Sequence[str] | None = None
+    match: Match | None = None
     shape: Sequence[Count] | None = None
     test_share: float = 0.2
 

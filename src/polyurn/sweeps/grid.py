@@ -22,6 +22,7 @@ from typing import Any
 from numpy.typing import ArrayLike, NDArray
 
 from polyurn.errors import MissingDependencyError, ParameterError, TrainingError
+from polyurn.model.names import Match
 
 try:
     import joblib
@@ -105,6 +106,7 @@ def sweep_trainer(
     optuna: OptunaSearch | None = None,
     n_clients: int | None = None,
     features: ArrayLike | None = None,
+    match: Match | None = None,
     folder: str | os.PathLike[str] | None = None,
     n_jobs: int | None = None,
     true: str = "true",
@@ -125,6 +127,8 @@ def sweep_trainer(
         What the grid, or the search, does not change.
     features : array of shape (n_points, ...), optional
         For a `Styled` population.
+    match : mapping of str to str, or "position", optional
+        What labels are called in populations with names, as in `partition`.
     populations, seeds, grid, optuna, n_clients, folder, n_jobs, true, noise_floor, client_test,
     on_run : see `sweep`
 
@@ -135,7 +139,7 @@ def sweep_trainer(
 
     Examples
     --------
-    >>>     >>> from polyurn import Partition
+    >>> from polyurn import Partition
     >>> def train(clients, settings, seed):
     ...     for round_ in (1, 2):
     ...         yield {"round": round_, "accuracy": round_ * settings["lr"]}
@@ -160,6 +164,7 @@ def sweep_trainer(
         grid=grid,
         optuna=optuna,
         n_clients=n_clients,
+        match=match,
         folder=folder,
         n_jobs=n_jobs,
         true=true,
@@ -180,6 +185,7 @@ def run_sweep(
     grid: Mapping[str, Sequence[Any]] | None,
     optuna: OptunaSearch | None,
     n_clients: int | None,
+    match: Match | None,
     folder: str | os.PathLike[str] | None,
     n_jobs: int | None,
     true: str,
@@ -198,6 +204,7 @@ def run_sweep(
         true=true,
         noise_floor=noise_floor,
         client_test=client_test,
+        match=match,
     )
     grid = None if grid is None else _plain_grid(grid)
     points = [] if grid is None else grid_points(training, settings, grid)

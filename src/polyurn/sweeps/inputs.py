@@ -108,7 +108,6 @@ def read_inputs(config: SweepConfig) -> Inputs:
         test = table.test or (table.features[held_out], labels[held_out])
         data = Examples(table.features[chosen], labels[chosen], *test)
     models = read_models(config)
-    names = models.category_names
     feature = config.data.category or config.data.label
     parts = modelled_names([*table.columns], feature, where=table.where)
     taken = [name for name in parts if config.data.category is not None and name in owners]
@@ -118,9 +117,12 @@ def read_inputs(config: SweepConfig) -> Inputs:
             f"{taken[0]!r}"
         )
     columns = {name: table.column(name) for name in parts}
-    coded = category_codes(modelled_column(columns, where=table.where), column_text(parts), names)
+    values = modelled_column(columns, where=table.where)
+    coded = category_codes(values, column_text(parts), models.categories, config.data.match)
     codes, remarks = coded.codes[chosen], [*coded.remarks]
-    there = CodedPoints(codes, models, config.folder, len(chosen) == len(table.features))
+    there = CodedPoints(
+        codes, coded.names, models, config.folder, len(chosen) == len(table.features)
+    )
     populations: dict[str, ClientsOfSeed] = {}
     for name, entry in config.clients.items():
         try:

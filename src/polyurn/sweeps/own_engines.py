@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from polyurn.errors import MissingDependencyError, ParameterError
+from polyurn.model.names import Match
 
 try:
     import torch
@@ -172,6 +173,7 @@ def sweep(
     grid: Mapping[str, Sequence[Any]] | None = None,
     optuna: OptunaSearch | None = None,
     n_clients: int | None = None,
+    match: Match | None = None,
     folder: str | os.PathLike[str] | None = None,
     n_jobs: int | None = None,
     loss: PerExample = cross_entropy,
@@ -205,6 +207,8 @@ def sweep(
     n_clients : int, optional
         How many clients of each population are drawn; by default as many as the Partition `true` has.
         More are better where an MDM is sparse: 400 draws of one have a noisy marginal of their own.
+    match : mapping of str to str, or "position", optional
+        What labels are called in populations with names, as in `partition`: {"0": "cat"}, say.
     folder : path, optional
         Keeps every run as soon as it ends. The same call continues a stopped sweep.
     n_jobs : int, optional
@@ -265,6 +269,7 @@ def sweep(
         grid=grid,
         optuna=optuna,
         n_clients=n_clients,
+        match=match,
         folder=folder,
         n_jobs=n_jobs,
         true=true,

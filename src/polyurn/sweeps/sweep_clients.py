@@ -15,17 +15,18 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from polyurn.comparison.summaries import concentration
-from polyurn.errors import ParameterError, StyleWarning
+from polyurn.errors import CountsError, ParameterError, PartitionError, StyleWarning
 from polyurn.model.mdm import MDM
+from polyurn.model.names import Match, Side, side_of
 from polyurn.model.opponents import Pathological, QuantitySkew, Shards
 from polyurn.model.populations import IID, Dirichlet, Oracle, Population, SizesLike, Styled
 from polyurn.model.style import Style
 from polyurn.partitioning.assign import has_points, held_categories, partition
-from polyurn.partitioning.result import Partition
+from polyurn.partitioning.result import Partition, check_labels
 from polyurn.sources.clients import Reading, read_clients
 from polyurn.storage.models import Saved, load_saved
 from polyurn.storage.partitions import load_partition
-from polyurn.sweeps.categories import agreed_names, lacking_categories
+from polyurn.sweeps.categories import agreed, lacking_categories
 from polyurn.sweeps.config import ClientsConfig, SweepConfig
 from polyurn.sweeps.run_scores import AGAIN
 from polyurn.training.examples import check_clients
@@ -51,6 +52,7 @@ def clients_by_seed(
     true: str,
     noise_floor: bool = False,
     client_test: float | None = None,
+    match: Match | None = None,
 ) -> dict[tuple[str, int], Partition]:
     """The clients of each population under each seed, checked, by (name, seed).
 
@@ -63,7 +65,9 @@ def clients_by_seed(
         n_clients = len(of_true)
     seeds = list(seeds)
     found = {
-        (name, seed): _held(name, clients, labels, features, seed=seed, n_clients=n_clients)
+        (name, seed): _held(
+            name, clients, labels, features, seed=seed, n_clients=n_clients, match=match
+        )
         for name, clients in populations.items()
         for seed in seeds
     }
@@ -102,6 +106,7 @@ def _held(
     *,
     seed: int,
     n_clients: int | None,
+    match: Match | None,
 ) -> Partition:
     if isinstance(clients, Population):
         if n_clients is None:
@@ -112,7 +117,11 @@ def _held(
         if isinstance(clients, Styled):
             style = clients.style
             measured = features if clients.features is None else clients.features
-        return partition(labels, counts, style=style, features=measured, rng=cutting)
+        try:
+            codes = check_labels(labels, side_of(clients, clients.n_categories), match)
+        except (CountsError, PartitionError) as error:
+            raise type(error)(f"{name}: {error}") from None
+        return partition(codes, counts, style=style, features=measured, rng=cutting)
     held = clients(seed) if callable(clients) else clients
     return check_clients(held, n_points=len(labels), name=name)
 
@@ -135,7 +144,7 @@ class Models:
 
     mdms: Mapping[str, Saved[MDM]]
     styles: Mapping[str, Saved[Style]]
-    category_names: tuple[str, ...] | None
+    categories: Side | None
 
     def n_categories(self, codes: NDArray[np.int64]) -> int:
         """The number of categories of the models or of the data, whichever is larger."""
@@ -146,22 +155,26 @@ class Models:
 def read_models(config: SweepConfig) -> Models:
     """Read the files, whose categories have to have the same names."""
     mdms, styles = {}, {}
-    found: list[tuple[str, str, Sequence[str] | None]] = []
+    found: list[tuple[str, str, Side]] = []
     for name, entry in config.clients.items():
         if entry.mdm is not None:
             mdms[name] = load_saved(config.folder / entry.mdm)
-            found.append((name, entry.mdm, mdms[name].categories))
+            found.append((name, entry.mdm, mdms[name].side))
         if entry.style is not None:
             styles[name] = load_saved(config.folder / entry.style, Style)
-            found.append((name, entry.style, styles[name].categories))
-    return Models(mdms, styles, agreed_names(found))
+            found.append((name, entry.style, styles[name].side))
+    return Models(mdms, styles, agreed(found))
 
 
 @dataclass(frozen=True, eq=False)
 class CodedPoints:
-    """The points that clients are given: the category of each, and whether none was held out."""
+    """The points that clients are given: the category of each, and whether none was held out.
+
+    `names` are those of the categories, if they have some.
+    """
 
     codes: NDArray[np.int64]
+    names: Side | None
     models: Models
     folder: Path
     is_whole: bool
@@ -207,9 +220,7 @@ class CodedPoints:
         if name not in self.models.mdms:
             return ""
         asked = self.models.mdms[name].model.mean()
-        return lacking_categories(
-            asked, has_points(self.codes, len(asked)), self.models.category_names
-        )
+        return lacking_categories(asked, has_points(self.codes, len(asked)), self.names)
 
     def _counts(
         self, name: str, entry: ClientsConfig, earlier: Mapping[str, ClientsOfSeed]
@@ -220,8 +231,8 @@ class CodedPoints:
             return lambda _, rng: mdm.sample(n_clients or 1, rng=rng)
         path = self.folder / str(entry.oracle)
         if entry.oracle is not None and path.suffix in _TABLES:
-            declared = self.models.category_names or n_categories
-            known = read_clients(path, Reading(lambda _: None), declared).counts
+            declared = tuple(self.names) if isinstance(self.names, Sequence) else n_categories
+            known = read_clients(path, Reading(lambda _: None, over=True), declared).counts
             return lambda _, rng: _some_of(known, n_clients, rng)
         if not isinstance(entry.like, str):
             alone = _baseline(entry, self.codes, n_categories, None)

@@ -149,7 +149,7 @@ def _read(
 
     remarks = list[str]()
     if features is None:
-        reading = replace(columns.reading(), say=remarks.append)
+        reading = replace(columns.reading(over=True), say=remarks.append)
         read = read_clients(table, reading, node.federation.declared)
         return Histograms(read.counts, read.clients, read.categories), remarks
     with naming(table):

@@ -1,13 +1,14 @@
 """Populations against clients that were held out, and the classifier that tells them apart."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 from comparison_cases import HELD_OUT, QUICK, TRUTH
-from polyurn import IID, MDM, Sizes, compare, split_clients
+from polyurn import IID, MDM, Histograms, Sizes, compare, split_clients
 from polyurn.comparison.likeness import two_sample_auc
 from polyurn.errors import CountsError, MissingDependencyError, ParameterError
 
@@ -211,3 +212,40 @@ def test_without_scikit_learn_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
     with pytest.raises(MissingDependencyError, match=r"polyurn\[sklearn\]"):
         two_sample_auc(np.ones((10, 2)), np.ones((10, 2)), rng=0)
+
+
+def test_populations_in_another_order_of_names_are_not_told_apart():
+    names = ("a", "b", "c")
+    held_out = Histograms(sparse.csr_array(HELD_OUT), np.arange(len(HELD_OUT)), names)
+    turned = Histograms(held_out.counts[:, ::-1], held_out.clients, names[::-1])
+    named = replace(TRUTH, categories=names)
+    reverse = replace(TRUTH, alphas=TRUTH.alphas[:, ::-1], categories=names[::-1])
+    right = compare({"mdm": named}, held_out, rng=1, **QUICK)["mdm"]
+    for model, table in ((named, turned), (reverse, held_out), (reverse, turned)):
+        row = compare({"mdm": model, "same": turned}, table, rng=1, **QUICK)
+        assert row["mdm"].log_likelihood.value == pytest.approx(right.log_likelihood.value)
+        assert row["mdm"].energy_ratio < 2
+        assert row["same"].energy_distance == pytest.approx(0, abs=1e-12)
+
+
+def test_populations_of_other_names_are_never_compared_in_silence():
+    held_out = Histograms(sparse.csr_array(HELD_OUT), np.arange(len(HELD_OUT)), ("a", "b", "c"))
+    with pytest.raises(CountsError, match=r"'mdm': expected the 3 .* a, b, c, got 3 .* without names"):
+        compare({"mdm": TRUTH}, held_out, **QUICK)
+    others = replace(TRUTH, categories=("a", "b", "d"))
+    with pytest.raises(CountsError, match=r"categories a, b, d, got .* a, b, c, where c do not match"):
+        compare({"mdm": others}, held_out, **QUICK)
+    with pytest.raises(CountsError, match=r"the 3 categories a, b, d, got 3 .* without names"):
+        compare({"mdm": others}, HELD_OUT, **QUICK)
+    rows = [
+        compare({"mdm": others}, held_out, match=match, rng=1, **QUICK)["mdm"].energy_ratio
+        for match in ("position", {"c": "d"})
+    ]
+    assert rows[0] == rows[1]
+
+
+def test_a_split_keeps_the_names_of_its_table():
+    held_out = Histograms(sparse.csr_array(HELD_OUT), np.arange(len(HELD_OUT)), ("a", "b", "c"))
+    split = split_clients(held_out, rng=0)
+    assert split.held_out.categories == split.fitted.categories == ("a", "b", "c")
+    assert split.held_out.clients.tolist() == split.held_out_rows.tolist()

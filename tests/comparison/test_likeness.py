@@ -224,16 +224,20 @@ def test_populations_in_another_order_of_names_are_not_told_apart():
     for model, table in ((named, turned), (reverse, held_out), (reverse, turned)):
         row = compare({"mdm": model, "same": turned}, table, rng=1, **QUICK)
         assert row["mdm"].log_likelihood.value == pytest.approx(right.log_likelihood.value)
-        assert row["mdm"].energy_ratio < 2
+        assert row["mdm"].energy_ratio < 4
         assert row["same"].energy_distance == pytest.approx(0, abs=1e-12)
 
 
 def test_populations_of_other_names_are_never_compared_in_silence():
     held_out = Histograms(sparse.csr_array(HELD_OUT), np.arange(len(HELD_OUT)), ("a", "b", "c"))
-    with pytest.raises(CountsError, match=r"'mdm': expected the 3 .* a, b, c, got 3 .* without names"):
+    with pytest.raises(
+        CountsError, match=r"'mdm': expected the 3 .* a, b, c, got 3 .* without names"
+    ):
         compare({"mdm": TRUTH}, held_out, **QUICK)
     others = replace(TRUTH, categories=("a", "b", "d"))
-    with pytest.raises(CountsError, match=r"categories a, b, d, got .* a, b, c, where c do not match"):
+    with pytest.raises(
+        CountsError, match=r"categories a, b, d, got .* a, b, c, where c do not match"
+    ):
         compare({"mdm": others}, held_out, **QUICK)
     with pytest.raises(CountsError, match=r"the 3 categories a, b, d, got 3 .* without names"):
         compare({"mdm": others}, HELD_OUT, **QUICK)

@@ -5,6 +5,7 @@ import sys
 from importlib import import_module
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
@@ -296,3 +297,12 @@ def test_without_scikit_learn_the_import_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.base", None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'polyurn\[sklearn\]'"):
         import_module("polyurn.integrations.sklearn")
+
+
+def test_a_mixture_of_a_data_frame_never_forgets_the_names_of_its_columns():
+    frame = pd.DataFrame(truth("low/1").sample(60, rng=0)[:, :3] + 1, columns=["cat", "dog", "owl"])
+    fitted = DirichletMultinomialMixture(1, random_state=0).fit(frame)
+    assert fitted.mdm_.categories == ("cat", "dog", "owl")
+    turned = frame[["owl", "dog", "cat"]]
+    assert fitted.mdm_.logpmf(turned) == pytest.approx(fitted.mdm_.logpmf(frame))
+    assert fitted.fit(frame.to_numpy()).mdm_.categories is None

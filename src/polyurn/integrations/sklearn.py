@@ -6,6 +6,7 @@ large rows are is not modelled. All learning is `polyurn.fit`'s; nothing is esti
 # ruff: noqa: N803 - scikit-learn calls the table X
 
 import warnings
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -106,7 +107,8 @@ class DirichletMultinomialMixture(DensityMixin, BaseEstimator):  # type: ignore[
         fits = [self._fit_once(counts, rng) for rng in self._generators(n_fits)]
         scores = [float(logsumexp(_joint(counts, f.mdm), axis=1).mean()) for f in fits]
         best = int(np.argmax(scores))
-        self.mdm_ = fits[best].mdm
+        names = getattr(self, "feature_names_in_", None)
+        self.mdm_ = replace(fits[best].mdm, categories=None if names is None else [*names])
         self.weights_, self.alphas_ = self.mdm_.weights, self.mdm_.alphas
         self.converged_, self.n_iter_ = fits[best].converged, fits[best].n_rounds
         self.lower_bound_ = scores[best]

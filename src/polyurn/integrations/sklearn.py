@@ -108,7 +108,7 @@ class DirichletMultinomialMixture(DensityMixin, BaseEstimator):  # type: ignore[
         scores = [float(logsumexp(_joint(counts, f.mdm), axis=1).mean()) for f in fits]
         best = int(np.argmax(scores))
         names = getattr(self, "feature_names_in_", None)
-        self.mdm_ = replace(fits[best].mdm, categories=None if names is None else [*names])
+        self.mdm_ = replace(fits[best].mdm, categories=None if names is None else tuple(names))
         self.weights_, self.alphas_ = self.mdm_.weights, self.mdm_.alphas
         self.converged_, self.n_iter_ = fits[best].converged, fits[best].n_rounds
         self.lower_bound_ = scores[best]

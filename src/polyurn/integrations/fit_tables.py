@@ -18,6 +18,7 @@ from polyurn.client.layout import NO_COLUMNS
 from polyurn.client.tables import layout_histograms, observed_categories, table_layout
 from polyurn.counts import Counts, check_counts, client_sizes, short_list
 from polyurn.errors import CountsError, ParameterError
+from polyurn.model.names import names_of
 from polyurn.server.fit_results import Fit, Round
 from polyurn.server.fit_settings import DEFAULT, Policy, Settings, SizeModel
 from polyurn.server.fitting import DEAR_ROUNDS, ROUNDS, Components, fit_sums
@@ -148,7 +149,7 @@ def fit(
         rng=streams,
         on_round=on_round,
     )
-    return replace(found.named(names), taken=taken)
+    return replace(found.named(names or names_of(clients)), taken=taken)
 
 
 def select(aggregator: Aggregator, n_components: Components, **others: Any) -> Fit:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from polyurn.errors import EmptyComponentError, FitError, ParameterError, ZeroLikelihoodError
 from polyurn.model.mdm import MDM
+from polyurn.model.names import names_of
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.server.fit_results import Fit, Round
 from polyurn.server.fit_settings import MOST_ROUNDS, check_model, size_bins
@@ -96,7 +97,8 @@ def fit_paper(
         report(rounds[-1])
 
     stopped = f"asked for {counted(n_rounds, 'round')}, and did them"
-    return Fit(mdm, tuple(rounds), converged=False, stopped=stopped)
+    done = Fit(mdm, tuple(rounds), converged=False, stopped=stopped)
+    return done.named(names_of(aggregator))
 
 
 def initialise(

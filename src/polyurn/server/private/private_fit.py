@@ -15,6 +15,7 @@ import numpy as np
 
 from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
+from polyurn.model.names import names_of
 from polyurn.model.scores import Mixture
 from polyurn.model.sizes import SizeBins
 from polyurn.privacy.accounting import sigma_for
@@ -320,7 +321,8 @@ class _Run:
         stopped = (
             f"after {n} rounds, all that the plan has: whether it converged is not asked{sizes}"
         )
-        return Fit(mdm, tuple(self.rounds.done), False, stopped, guarantee=guarantee)
+        done = Fit(mdm, tuple(self.rounds.done), False, stopped, guarantee=guarantee)
+        return done.named(names_of(self._layer))
 
 
 def _mostly_noise(population: ClientTotals, epsilon: float) -> str:

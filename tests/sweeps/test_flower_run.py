@@ -32,7 +32,8 @@ def test_the_example_runs_in_flowers_simulation_on_the_clients_it_is_given(tmp_p
     )
     parts = pu.Partition.from_lists(np.split(np.arange(400), 4))
     pu.save_partition(parts, tmp_path / "clients.json")
-    (tmp_path / "settings.json").write_text('{"learning_rate": 1, "cohort_size": 3}')
+    settings = {"learning_rate": 1, "batch_size": 100, "local_epochs": 10, "cohort_size": 3}
+    (tmp_path / "settings.json").write_text(json.dumps(settings))
     files = {
         name: str(tmp_path / name) for name in ("clients.json", "metrics.jsonl", "settings.json")
     }
@@ -48,7 +49,9 @@ def test_the_example_runs_in_flowers_simulation_on_the_clients_it_is_given(tmp_p
     first, second = lines_of(tmp_path / "metrics.jsonl")
     assert (first["round"], second["round"]) == (1, 2)
     assert set(first) == {"round", "train_loss", "loss", "accuracy"}
-    assert second["loss"] < first["loss"]
+    assert (
+        second["accuracy"] > 0.6
+    )  # 0.75 to 0.80 in eight trials; the default settings reach 0.36 to 0.5
     assert "(4 simulated SuperNodes)" in done.stdout
     assert "Sampled 3 nodes" in done.stdout
 

@@ -55,7 +55,7 @@ def train(
             loss = nn.functional.cross_entropy(model(images[rows]), labels[rows])
             loss.backward()
             optimizer.step()
-    return float(loss)
+    return loss.item()
 
 
 def test(model: nn.Module) -> dict[str, float]:

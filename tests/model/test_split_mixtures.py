@@ -10,6 +10,7 @@ from scipy import stats
 
 import polyurn
 from polyurn.errors import FileError, ParameterError
+from polyurn.model import splits
 from polyurn.model.mdm import MDM, Relabelled
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.model.splits import Laws, Splits, law_knots
@@ -177,3 +178,14 @@ def test_other_names_of_the_same_number_keep_probabilities(kind):
     assert np.allclose(other.logpmf(clients[:, order]), mdm.logpmf(clients), rtol=1e-12)
     assert other.categories == ("w", "x", "y", "z")
     assert isinstance(mdm.relabelled(3), Relabelled)
+
+
+def test_expected_shares_of_large_clients_are_exact_to_1e_4(monkeypatch):
+    """Totals above 128 are propagated on a grid."""
+    knots, rng = law_knots(700), np.random.default_rng(0)
+    values = np.cumsum(0.2 * rng.normal(size=(2, 3, 2, len(knots))), axis=3)
+    bent = Splits(TREE, rng.gamma(2.0, 3.0, (2, 3, 2)), Laws(knots, values))
+    sizes = Sizes(SizeBins([1, 100, 400, 701]), [[0.2, 0.3, 0.5], [0.6, 0.2, 0.2]])
+    found = bent.shares(sizes)
+    monkeypatch.setattr(splits, "_EXACT_TOTALS", 10_000)
+    assert np.abs(found - bent.shares(sizes)).max() < 1e-4

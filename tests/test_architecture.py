@@ -77,6 +77,7 @@ ONLY_IN = {
     "flwr": {"federation.flower", "sweeps.flower_run"},
     "opendp": {"privacy.noise"},
     "aiohttp": {"federation.https"},
+    "pandas": {"typed.data_frame"},
     "psutil": {"federation.processes"},
     "pyarrow": {
         "client.candidates", "client.columns", "client.record_tables", "client.tables",

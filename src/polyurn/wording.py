@@ -1,6 +1,6 @@
 """Words of messages, tables and pages: numbers with their nouns, bytes, times and lists of names."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 
 def counted(n: float, one: str, many: str = "") -> str:
@@ -79,6 +79,24 @@ def span(numbers: Sequence[int]) -> str:
     """
     low, high = min(numbers), max(numbers)
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def aligned(rows: Sequence[Sequence[str]], *, left: Collection[int] = (0,)) -> list[str]:
+    """Lines of a table in columns; those of texts (`left`) begin at the left.
+
+    Examples
+    --------
+    >>> aligned([("", "n"), ("owls", "12")])
+    ['       n', 'owls  12']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if j in left else cell.rjust(width)
+            for j, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def ranges(numbers: Sequence[int], most: int = 8) -> str:

@@ -111,7 +111,7 @@ def selection_progress(console: Console) -> Iterator[Callable[["Round"], None]]:
         show = _by_stage(console)
 
         def on_round(done: "Round") -> None:
-            which = ranges(done.running)
+            which = ranges(done.running) if done.running else ""
             climbing = f"climbing: K = {which}" if which else "done"
             what = climbing if done.values else STARTING[:-1]
             show(what, f"round {done.number}, {what}, {counted(done.n_clients or 0, 'client')}")

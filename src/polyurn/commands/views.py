@@ -12,6 +12,7 @@ from rich.table import Table
 
 from polyurn.commands.console import parts_that_fit, print_json, say, show, warn
 from polyurn.errors import ParameterError
+from polyurn.model.component_summary import HEADS, SHOWN, component_rows, many_components
 from polyurn.model.mdm import MDM
 from polyurn.storage.models import Saved, is_model, load_saved
 from polyurn.typed.json_form import to_json
@@ -23,6 +24,7 @@ if TYPE_CHECKING:  # showing a file need not load the search
     from polyurn.model.style import Style
     from polyurn.server.fit_results import Candidate, Fit
 
+_MOST_ROWS = 20  # of a table on a terminal
 _HALF_WIDTH = 1.96  # of a 95 % interval, in standard errors
 
 
@@ -128,30 +130,14 @@ def say_findings(mdm: MDM, categories: tuple[str, ...] | None) -> None:
 
 
 def mdm_table(mdm: MDM, categories: tuple[str, ...] | None) -> Table:
-    """One row per component."""
-    names, shares = names_of(mdm, categories), mdm.shares
-    largest = np.argsort(-shares, axis=1, kind="stable")[:, :5]
-    return table_of(
-        f"{counted(mdm.n_components, 'component')}, {counted(mdm.n_categories, 'category')}",
-        (
-            "component",
-            "weight",
-            "concentration α₀" if mdm.splits is None else "concentration of the root",
-            "mean size",
-            "largest categories (expected share)",
-        ),
-        [
-            (
-                str(k + 1),
-                f"{mdm.weights[k]:.3f}",
-                f"{mdm.alphas[k].sum():.4g}",
-                f"{mdm.sizes.mean()[k]:.1f}",
-                ", ".join(f"{names[j]} {shares[k, j]:.0%}" for j in largest[k]),
-            )
-            for k in range(mdm.n_components)
-        ],
-        left=[4],
-    )
+    """One row per component; of many, the largest, and a sentence about all."""
+    heads = list(HEADS)
+    if mdm.splits is not None:
+        heads[2] = "concentration of the root"
+    title = f"{counted(mdm.n_components, 'component')}, {counted(mdm.n_categories, 'category')}"
+    if many := many_components(mdm):
+        title += f": {many}; the {SHOWN} largest"
+    return table_of(title, heads, component_rows(mdm, categories), left=[4])
 
 
 def names_of(mdm: MDM, categories: tuple[str, ...] | None) -> tuple[str, ...]:
@@ -184,7 +170,8 @@ def _splits_json(mdm: MDM, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def choice_table(choice: "Fit") -> Table:
-    """One row per number of components; the chosen one is marked."""
+    """One row per number of components, of many the best; the chosen one is marked."""
+    best = choice.best_candidates(_MOST_ROWS)
 
     def state(candidate: "Candidate") -> str:
         if candidate.overtaken:
@@ -204,11 +191,15 @@ def choice_table(choice: "Fit") -> Table:
                 f"{c.n_parameters:,}",
                 state(c),
             )
-            for c in choice.candidates
+            for c in best
         ],
     )
-    if any(c.overtaken for c in choice.candidates):
-        table.caption = "early: a smaller K was already better than this one could become"
+    captions = []
+    if any(c.overtaken for c in best):
+        captions.append("early: a smaller K was already better than this one could become")
+    if len(best) < len(choice.candidates):
+        captions.append(f"the best {len(best)} of {len(choice.candidates)} that were offered")
+    table.caption = "; ".join(captions) or None
     return table
 
 

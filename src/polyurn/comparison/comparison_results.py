@@ -12,8 +12,9 @@ from polyurn.comparison.estimates import Estimate
 from polyurn.comparison.summaries import Dispersion, Heterogeneity
 from polyurn.errors import ParameterError
 from polyurn.typed.arguments import checked
+from polyurn.typed.data_frame import data_frame
 from polyurn.typed.json_form import Count, from_json, to_json
-from polyurn.wording import counted
+from polyurn.wording import aligned, counted
 
 SIMULATED = "mdm"  # the population that the verdict is about, where it is among them
 
@@ -236,16 +237,13 @@ class Comparison:
         return from_json(cls, document)
 
     def __str__(self) -> str:
-        rows = self.table()
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = (
-            "  ".join(
-                [row[0].ljust(widths[0])]
-                + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-            )
-            for row in rows
-        )
-        return "\n".join([*lines, *self.sentences()])
+        return "\n".join([*aligned(self.table()), *self.sentences()])
+
+    def to_pandas(self) -> Any:
+        """A data frame with a row for each measure and a column of texts for each population."""
+        (_, *names), *rows = self.table()
+        columns = {name: [row[i] for row in rows] for i, name in enumerate(names, start=1)}
+        return data_frame(columns, [row[0] for row in rows])
 
 
 def few_true_clients(n_clients: int) -> str:

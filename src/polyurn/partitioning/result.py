@@ -18,7 +18,8 @@ from polyurn.memory import check_memory
 from polyurn.model.names import Labels, Match, Side, positions
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import ids_of, numbers, plain_array
-from polyurn.wording import counted
+from polyurn.typed.data_frame import data_frame
+from polyurn.wording import aligned, counted
 
 Shortfall: TypeAlias = Literal["reuse", "refuse", "resample"]
 
@@ -420,6 +421,21 @@ class Partition:
 
     def __repr__(self) -> str:
         return f"Partition(n_clients={len(self)}, n_points={len(self.indices)})"
+
+    def __str__(self) -> str:
+        sizes = np.diff(self.offsets)
+        least, middle, most = np.quantile(sizes, (0, 0.5, 1)) if len(sizes) else (0, 0, 0)
+        rows = [
+            ("clients", f"{len(self):,}"),
+            ("points", f"{len(self.indices):,}"),
+            ("points of a client", f"{least:,.0f} to {most:,.0f}, half at most {middle:,.0f}"),
+        ]
+        return "\n".join(aligned(rows, left=[0, 1]))
+
+    def to_pandas(self) -> Any:
+        """A data frame with a row for each point: the position of its client, and its own."""
+        owners = np.repeat(np.arange(len(self)), np.diff(self.offsets))
+        return data_frame({"client": owners.tolist(), "row": self.indices.tolist()})
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import rel_entr
 
+from polyurn.model.component_summary import FEW, many_components
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SUM_TOLERANCE
 from polyurn.report.charts import (
@@ -63,10 +64,10 @@ def components_section(material: Material) -> Section | None:
         name="components",
         title="The component" if one else "The components",
         lead=(
-            f"{'One kind' if one else f'{mdm.n_components} kinds'} of client over "
-            f"{counted(mdm.n_categories, 'category')}; a client holds at most "
-            f"{counted(mdm.max_size, 'point')}. Components are in order of weight."
-        ),
+            f"{_called(mdm)} over {counted(mdm.n_categories, 'category')}; a client holds at most "
+            f"{counted(mdm.max_size, 'point')}. {'' if one else 'Components are in order of weight.'} "
+            f"{many_components(mdm)}"
+        ).strip(),
         figures=(
             _weights(summary_rows(mdm, names), with_splits=mdm.splits is not None),
             _profiles(mdm, profile_rows(mdm, names)),
@@ -74,6 +75,15 @@ def components_section(material: Material) -> Section | None:
             _sizes(mdm, size_rows(mdm)),
         ),
     )
+
+
+def _called(mdm: MDM) -> str:
+    """A few components are kinds of client; many only describe how clients differ."""
+    if mdm.n_components == 1:
+        return "One kind of client"
+    if mdm.n_components <= FEW:
+        return f"{mdm.n_components} kinds of client"
+    return f"A mixture of {mdm.n_components} components"
 
 
 def choice_section(material: Material) -> Section | None:

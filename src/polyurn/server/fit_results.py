@@ -7,21 +7,25 @@ would show when clients left. `fitting.py` and `paper.py` make the results.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.errors import ParameterError
+from polyurn.model.component_summary import HEADS, component_rows, many_components
 from polyurn.model.mdm import MDM
 from polyurn.privacy.statement import Guarantee
 from polyurn.server.fit_settings import few_clients, few_held_out, largest_won
 from polyurn.typed.arguments import checked
+from polyurn.typed.data_frame import data_frame
 from polyurn.typed.json_form import UNKEPT, Count
-from polyurn.wording import counted
+from polyurn.wording import aligned, counted
 
 # A number shown with ± has a 95 % interval: this many standard errors to each side.
 HALF_WIDTH = 1.96
+_SHOWN = 12  # candidates of a result that is printed, at the most
 
 
 @checked
@@ -220,6 +224,33 @@ class Fit:
             self, mdm=replace(self.mdm, categories=categories), rounds=rounds, candidates=tried
         )
 
+    def __str__(self) -> str:
+        n, lines = self.mdm.n_components, []
+        by = f", by {counted(self.n_held_out, 'held-out client')}" if self.candidates else ""
+        categories = counted(self.mdm.n_categories, "category")
+        lines = [f"{counted(n, 'component')}, {categories}{by}", self.cost, self.stopped]
+        lines += [f"caution: {self.caution}"] if self.caution else []
+        lines += [one for one in (self.taken, many_components(self.mdm)) if one]
+        lines += aligned([HEADS, *component_rows(self.mdm)], left=[4])
+        if self.candidates:
+            tried = [
+                (
+                    str(c.n_components),
+                    f"{c.log_likelihood:.4f}",
+                    f"{c.behind:.4f} ({c.behind_error:.4f})",
+                )
+                for c in self.best_candidates(_SHOWN)
+            ]
+            lines += aligned([("K", "held-out", "behind (s.e.)"), *tried])
+        return "\n".join(lines)
+
+    def to_pandas(self) -> Any:
+        """A data frame with a row for each candidate; for each round, where there are none."""
+        rows = self.candidates or self.rounds
+        others = ("mdm", "starts", "sent", "values", "running")
+        names = [item.name for item in fields(rows[0]) if item.name not in others]
+        return data_frame({name: [getattr(one, name) for one in rows] for name in names})
+
     @property
     def n_rounds(self) -> int:
         """How often clients were asked, including the rounds of the starts and of scores."""
@@ -254,6 +285,11 @@ class Fit:
     def chosen(self) -> Candidate | None:
         """The candidate that was chosen; None without candidates."""
         return next((c for c in self.candidates if c.n_components == self.n_components), None)
+
+    def best_candidates(self, most: int) -> tuple[Candidate, ...]:
+        """The candidates by number of components: the likeliest, where there are more than so many."""
+        ranked = sorted(self.candidates, key=lambda c: (c is not self.chosen, c.behind))[:most]
+        return tuple(sorted(ranked, key=lambda c: c.n_components))
 
     @property
     def caution(self) -> str:

@@ -196,5 +196,6 @@ def check_parts(n_fitted: float, n_held_out: float, *, held_out: float) -> None:
         enough = math.ceil(_ENOUGH_HELD_OUT / min(held_out, 1 - held_out))
         raise ParameterError(
             f"expected at least 1 client to fit and {_FEWEST_HELD_OUT} held out, got {n_fitted:.0f} "
-            f"and {n_held_out:.0f}; held_out={held_out:g} needs {enough:,} clients or more"
+            f"and {n_held_out:.0f}; held_out={held_out:g} needs {enough:,} clients or more; one "
+            "number of components (--components 1, n_components=1) needs nobody held out"
         )

@@ -165,13 +165,14 @@ def _fit_several(
         raise ParameterError(f"{needs} at least as many clients, got {rounds.n_fitted:.0f} to fit")
     for group in _groups(rounds, todo, _AT_ONCE if auto and not at_once else len(todo)):
         rounds.climb(group, random.spawn(len(group)))
-        chosen, candidates = _choose(rounds)
+        candidates = _candidates(rounds)
         largest = candidates[-1].n_components
         half = [c for c in candidates if 2 * c.n_components <= largest]
         saturated = auto and any(c.behind <= c.behind_error for c in half)
         if saturated:
             break
     assert rounds.scores is not None
+    chosen = _smallest_good(candidates, rounds.scores, len(half if saturated else candidates))
     n_held_out = int(rounds.scores.n_clients)
     mdm, joined = rounds.join(chosen, random) if refit else (cast(MDM, chosen.mdm), ())
     unfinished = [c.n_components for c in candidates if not (c.converged or c.overtaken)]
@@ -516,16 +517,18 @@ def _reason(climb: _Climb, settings: Settings, n_surveyed: float, n_components: 
 
 def _reason_of_several(unfinished: Sequence[int], saturated_at: int) -> str:
     """What ended the rounds of several numbers of components."""
+    gain = (
+        f"from {saturated_at // 2} to {saturated_at} components the held-out likelihood gains less than "
+        "a standard error"
+    )
     if unfinished:
+        before = f"{gain}; " if saturated_at else ""
         return (
-            f"stopped at max_rounds before K = {ranges(unfinished)} converged; allow more rounds: "
-            "held-out clients may then find them likelier"
+            f"{before}stopped at max_rounds before K = {ranges(unfinished)} converged; "
+            "allow more rounds: held-out clients may then find them likelier"
         )
     if saturated_at:
-        return (
-            f"converged: from {saturated_at // 2} to {saturated_at} components the held-out likelihood "
-            "gains less than a standard error"
-        )
+        return f"converged: {gain}"
     return "converged: every K, or a smaller one was already better than it could become"
 
 
@@ -543,14 +546,14 @@ def _groups(rounds: _Rounds, numbers: Sequence[int], at_most: int) -> Iterator[t
         yield tuple(group)
 
 
-def _choose(rounds: _Rounds) -> tuple[Candidate, tuple[Candidate, ...]]:
-    """The smallest number of components that is about as good as the best, and all candidates."""
+def _candidates(rounds: _Rounds) -> tuple[Candidate, ...]:
+    """What the held-out clients say of every number of components so far."""
     assert rounds.scores is not None
     scores, n = rounds.scores, rounds.scores.n_clients
     means = scores.log_likelihoods / n
     short, errors = behind(scores, int(np.argmax(means)))
     spread = np.maximum(np.diag(scores.products) / n - means**2, 0.0)
-    candidates = tuple(
+    return tuple(
         Candidate(
             n_components=k,
             mdm=cast(MDM, climb.scored),
@@ -565,7 +568,15 @@ def _choose(rounds: _Rounds) -> tuple[Candidate, tuple[Candidate, ...]]:
         )
         for i, (k, climb) in enumerate(sorted(rounds.climbs.items()))
     )
-    return next(c for c in candidates if c.behind <= _TIE * c.behind_error), candidates
+
+
+def _smallest_good(
+    candidates: Sequence[Candidate], scores: ScoreStatistics, n_first: int
+) -> Candidate:
+    """The smallest number of components that is about as good as the best of the first candidates."""
+    best = int(np.argmax(scores.log_likelihoods[:n_first]))
+    short, errors = behind(scores, best)
+    return candidates[int(np.argmax(short <= _TIE * errors))]
 
 
 def behind(scores: ScoreStatistics, best: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -1,0 +1,181 @@
+"""What is lost by tuning on other clients than the true ones, where the best setting may differ.
+
+    python experiments/regret.py            # resumes; writes results/regret/*, prints the table
+    python experiments/regret.py --draw     # only the table of what is kept; trains nothing
+
+The design, fixed before any run of it: two grids with the same client computation for every setting.
+*Local work*: 48 epochs of ten clients as 48 x 1, 12 x 4 or 4 x 12 (rounds x epochs), batches of 5 or 20,
+four rates. *Server*: 240 client visits of two epochs in cohorts of 5 or 20, three server rates. All
+under the fresh seeds 700 to 705. Populations: the true clients, again in other cohorts, mdm, iid, the
+fitted Dirichlet, Dirichlet(0.1), two categories per client (pathological), two shards per client, and
+sizes from Dirichlet(0.5) (quantity skew). Federations: digits by writer, census records by their
+income (the modelled feature that gives the label), and flights by route, whose aeroplanes are split anew
+twice (701, 702). A score is the mean of the last half of the evaluations.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import polyurn as pu
+import sources
+from polyurn import datasets
+from polyurn.comparison.summaries import concentration
+
+sys.path.insert(0, __file__.rsplit("/", 1)[0])
+import census
+import digits_by_writer
+import flights_by_plane
+import training_clients as clients
+import training_tables as tables
+
+SEEDS = tuple(range(700, 706))
+LOCAL = {48: 1, 12: 4, 4: 12}  # rounds: epochs
+RATES = {"digits": (0.03, 0.1, 0.3, 1.0), "census": (0.03, 0.1, 0.3, 1.0)}
+FLIGHT_RATES = (0.3, 1.0, 3.0, 10.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A federation to tune for."""
+
+    data: pu.Examples
+    federation: clients.Federation
+    modelled: clients.Modelled
+    components: tuple[int, ...]
+    rates: tuple[float, ...]
+
+
+def digits() -> Case:
+    """The writers of MNIST's training pictures."""
+    settings = digits_by_writer.SETTINGS
+    source = sources.mnist_by_writer(root=tables.FOLDER)
+    return Case(
+        *digits_by_writer.federation(source, settings), settings.components, RATES["digits"]
+    )
+
+
+def census_income() -> Case:
+    """PUMAs, whose income is modelled."""
+    settings = census.SETTINGS
+    data, made, modelled = census.federation(*census.census(), settings, disjoint=False)
+    return Case(data, made, modelled[0], settings.components, RATES["census"])
+
+
+def flights(split: int) -> Case:
+    """Aeroplanes, parted anew, whose routes are modelled."""
+    settings = replace(flights_by_plane.SETTINGS, split=split)
+    data, made, modelled = flights_by_plane.federation(
+        datasets.flights(features="air_time"),
+        datasets.flights(features="air_time", category="route"),
+        settings,
+    )
+    return Case(data, made, modelled[1], settings.components, FLIGHT_RATES)
+
+
+CASES: Mapping[str, Callable[[], Case]] = {
+    "digits": digits,
+    "census": census_income,
+    "flights_701": lambda: flights(701),
+    "flights_702": lambda: flights(702),
+}
+
+
+def populations(case: Case, folder: Path) -> dict[str, clients.Clients]:
+    """Who is trained on, each drawn anew for each seed."""
+    codes = case.modelled.codes[case.federation.proxy]
+    available = np.bincount(codes, minlength=case.modelled.n_categories)
+    makers: dict[str, clients.Make] = {
+        "mdm": clients.learned(folder, case.modelled.name, case.components),
+        "iid": pu.IID.like,
+        "fitted": _fitted,
+        "dirichlet 0.1": clients.symmetric(0.1),
+        "pathological": lambda counts: pu.Pathological(2, available, counts.sum(axis=1)),
+        "shards": lambda counts: pu.Shards(2, available),
+        "skew": lambda counts: pu.QuantitySkew(0.5, available),
+    }
+    of = clients.always(case.federation)
+    return {"true": clients.true_clients(of), **clients.simulated(of, case.modelled, makers)}
+
+
+def _fitted(counts: clients.Counts) -> pu.Population:
+    pooled, n_categories = counts.sum(axis=0), counts.shape[1]
+    alpha = concentration(counts) * n_categories * pooled / pooled.sum()
+    return (
+        pu.Dirichlet(alpha, counts.sum(axis=1)) if np.isfinite(alpha).all() else pu.IID.like(counts)
+    )
+
+
+def grids(rates: tuple[float, ...]) -> Iterator[tuple[str, pu.FedAvg, dict[str, Any]]]:
+    """The sweeps of a design: what they are called, what is fixed, and what is varied."""
+    for n_rounds, n_epochs in LOCAL.items():
+        fixed = pu.FedAvg(
+            n_rounds=n_rounds, cohort_size=10, local_epochs=n_epochs, evaluate_every=n_rounds // 4
+        )
+        varied = {"batch_size": (5, 20), "local_learning_rate": rates}
+        yield f"local_{n_epochs}", fixed, varied
+    for n_rounds, n_cohort in ((48, 5), (12, 20)):
+        fixed = pu.FedAvg(
+            n_rounds=n_rounds, cohort_size=n_cohort, local_epochs=2, evaluate_every=n_rounds // 4,
+            local_learning_rate=rates[1],
+        )  # fmt: skip
+        yield f"server_{n_cohort}", fixed, {"server_learning_rate": (0.3, 1.0, 3.0)}
+
+
+def swept(name: str, out: Path) -> None:
+    """Run what is missing of one federation."""
+    case = CASES[name]()
+    who = populations(case, out / f"{name}_mdm")
+    for called, fixed, varied in grids(case.rates):
+        print(name, called, file=sys.stderr)
+        pu.sweep(
+            fixed, "softmax", case.data, populations=who, grid=varied, seeds=SEEDS, n_jobs=1,
+            folder=out / f"{name}_{called}",
+        )  # fmt: skip
+
+
+def lines(out: Path) -> Iterator[str]:
+    """A table for each federation and design: what clients of each population promise and lose."""
+    for name in CASES:
+        for design in ("local", "server"):
+            folders = sorted(out.glob(f"{name}_{design}_*"))
+            runs = [run for folder in folders for run in pu.read_runs(folder)]
+            if not runs:
+                continue
+            verdict = pu.compare_sweeps(runs)
+            best = pu.best_settings(runs)
+            yield f"\n**{name}, {design}**, {len(runs)} runs\n"
+            yield "| clients | difference | regret | regret less mdm's | rank correlation |"
+            yield "|---|---|---|---|---|"
+            for found in verdict.populations:
+                less = "–"
+                if found.population not in ("mdm", "again"):
+                    pair = verdict.paired(found.population, "mdm", of="regret")
+                    less = f"{pair.scaled(100):.2f}"
+                yield (
+                    f"| {found.population} | {found.difference.scaled(100):.2f} "
+                    f"| {found.regret.scaled(100):.2f} | {less} | {found.rank_correlation.value:.2f} |"
+                )
+            if best is not None:
+                yield "\n" + "; ".join(best.sentences())
+
+
+def main() -> None:
+    """Run what is missing, then print the tables."""
+    given = tables.arguments("What is lost by tuning on other clients.")
+    out = given.out / "regret"
+    if not given.draw:
+        for name in CASES:
+            swept(name, out)
+    text = "\n".join(lines(out))
+    print(text)
+    if not given.draw:
+        (out / "regret.md").write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    tables.or_exit(main)

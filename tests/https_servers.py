@@ -1,6 +1,7 @@
 """The server of a federation in a thread, and nodes that speak to it by hand, for the tests."""
 
 import asyncio
+import contextlib
 import http.client
 import secrets
 import threading
@@ -20,24 +21,15 @@ class Serving:
         self.files, self._links = files, []
         port = files.read().address.rpartition(":")[2]
         write_secret(files.listens, f"127.0.0.1 {port}\n".encode())
-        self._loop = asyncio.new_event_loop()
-        self._task = self._loop.create_task(serve(files, "127.0.0.1"))
-        self._thread = threading.Thread(target=self._run)
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
         self._thread.start()
         self.exchange = HttpsExchange(files)
         wait_until(self._answers)
 
-    def _run(self):
-        try:
-            self._loop.run_until_complete(self._task)
-        except asyncio.CancelledError:
-            pass
-        finally:
-            others = asyncio.all_tasks(self._loop)
-            for task in others:
-                task.cancel()
-            self._loop.run_until_complete(asyncio.gather(*others, return_exceptions=True))
-            self._loop.close()
+    async def _serve(self):
+        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        with contextlib.suppress(asyncio.CancelledError):
+            await serve(self.files, "127.0.0.1")
 
     def _answers(self):
         try:
@@ -103,7 +95,10 @@ class ByHand:
 
     def next(self, reply=b"", to=None):
         """(stage, id, message), after a reply to the message `to`."""
-        status, headers, body = self.send("POST", "/next", reply, **({MESSAGE: to} if to else {}))
+        status, more = 204, {MESSAGE: to} if to else {}
+        while status == 204:  # there is none yet
+            status, headers, body = self.send("POST", "/next", reply, **more)
+            reply, more = b"", {}
         assert status == 200, status
         return headers[STAGE], headers[MESSAGE], body
 

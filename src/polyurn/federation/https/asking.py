@@ -50,7 +50,10 @@ class HttpsExchange:
         ) as response:
             while head := response.read(REPLIED.size):
                 node, n_bytes = REPLIED.unpack(head)
-                yield node, response.read(n_bytes)
+                yield (
+                    node,
+                    response.read(n_bytes) if n_bytes else b"",
+                )  # of 0 it would wait for more
 
     @contextmanager
     def _asked(

@@ -400,14 +400,29 @@ class _Door:
         for name, value in _KEEP_ALIVE.items():
             if hasattr(socket, name):
                 connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        loop = asyncio.get_running_loop()
         try:
-            transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
+            # One that says nothing costs a descriptor, and no buffers of TLS.
+            async with asyncio.timeout(_HANDSHAKE):
+                await _readable(loop, connection)
+            transport, _ = await loop.connect_accepted_socket(
                 self._server, connection, ssl=self._context, ssl_handshake_timeout=_HANDSHAKE
             )
         except (OSError, TimeoutError):
+            connection.close()
             self._board.seldom("refused a connection without a certificate of this federation")
         else:
             self._board.entered(transport)
+
+
+async def _readable(loop: asyncio.AbstractEventLoop, connection: socket.socket) -> None:
+    """Wait until the other side has said something."""
+    heard = asyncio.Event()
+    loop.add_reader(connection, heard.set)
+    try:
+        await heard.wait()
+    finally:
+        loop.remove_reader(connection)
 
 
 async def serve(files: FederationFolder, host: str) -> None:

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 _DAY = timedelta(days=1)
 # Bounds a node's memory when a server begins rounds and never ends them.
 MOST_OPEN = 4
+# Bound the log of a day; beyond, a message is refused without a line.
+LINES_PER_ROUND, FEWEST_LINES = 20, 200
 
 
 class _DeclinedError(Exception):
@@ -129,6 +131,7 @@ class Node:
     ) -> None:
         self._node, self._policy, self._log, self._clock = node, policy, log, clock
         self._on_failure, self._ledger = on_failure, ledger
+        self._most_lines = max(FEWEST_LINES, LINES_PER_ROUND * policy.rounds_per_day)
         self._entries = entries if ledger is None else ledger.entries
         self._max_size, self._clients_per_node = max_size, clients_per_node
         self._rows = packed(counts)
@@ -157,8 +160,13 @@ class Node:
         tag = bytes(N_TAG_BYTES)
         try:
             with self._log.turn():
+                n_over = self._log.n_lines_since(self._clock() - _DAY) - self._most_lines
+                if n_over > 0:
+                    raise _DeclinedError(Refusal.TOO_OFTEN)
                 entry = LogEntry(self._clock(), stage if stage in STAGES else "unknown")
                 try:
+                    if n_over == 0:
+                        raise _DeclinedError(Refusal.TOO_OFTEN)
                     ask = self._read(stage, message)
                     tag = tag_of(message)
                     reply = Reply(body=self._answer(stage, ask, entry))
@@ -172,6 +180,8 @@ class Node:
                     entry.refusal, entry.n_numbers = reply.refusal, 0
                 entry.when = self._clock()
                 self._log.append(entry)
+        except _DeclinedError as declined:
+            reply = Reply(declined.refusal)  # without a line: there are enough of them in a day
         except Exception as error:
             # No line in the log, no answer.
             self._report(error)

@@ -95,6 +95,15 @@ class NodeLogFile:
         self._check_clock(when + _DAY)
         return sum(entry.is_round for entry in self._since(when))
 
+    def n_lines_since(self, when: datetime) -> int:
+        """How many lines there are."""
+        oldest, n_lines = LogEntry(when, "", "").line(), 0
+        for line in filter(None, self._backwards()):
+            if line < oldest and LogEntry.parse(line) is not None:
+                break
+            n_lines += 1
+        return n_lines
+
     def has_answered(self, stage: str, round_name: str, *, since: datetime) -> bool:
         """Whether a line says so, or the round began before `since`: then it cannot be known."""
         for entry in self._since(since, containing=round_name):

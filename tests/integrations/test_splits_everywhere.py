@@ -1,5 +1,7 @@
 """Mixtures with splits wherever a mixture goes: each use works, or is refused in one line."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -160,7 +162,7 @@ def test_a_dask_cluster_gets_the_bits_that_one_machine_gets(tmp_path):
 def test_flowers_partitioner_and_subsets_have_the_histograms_of_splits(proxy):
     flower = pytest.importorskip("polyurn.integrations.flwr_datasets")
     sizes = pu.Sizes(pu.SizeBins([1, 4]), [[1.0], [1.0]])
-    mdm = mixture("laws", 3, sizes)
+    mdm = replace(mixture("laws", 3, sizes), categories=proxy.features["label"].names)
     partitioner = flower.MDMPartitioner(mdm, num_partitions=4, seed=3)
     partitioner.dataset = proxy
     asked = mdm.sample(4, rng=np.random.default_rng(3))

@@ -49,9 +49,7 @@ def test_the_example_runs_in_flowers_simulation_on_the_clients_it_is_given(tmp_p
     first, second = lines_of(tmp_path / "metrics.jsonl")
     assert (first["round"], second["round"]) == (1, 2)
     assert set(first) == {"round", "train_loss", "loss", "accuracy"}
-    assert (
-        second["accuracy"] > 0.6
-    )  # 0.75 to 0.80 in eight trials; the default settings reach 0.36 to 0.5
+    assert second["accuracy"] > 0.6  # 0.75 in eight trials; default settings reach 0.36 to 0.5
     assert "(4 simulated SuperNodes)" in done.stdout
     assert "Sampled 3 nodes" in done.stdout
 

@@ -157,3 +157,9 @@ def test_there_are_at_most_256_options_and_arguments():
         return len({parameter.name for parameter in command.params} - {"help", "quiet"})
 
     assert n_options(typer.main.get_command(app)) <= 256
+
+
+def test_a_suggestion_is_not_made_twice(run):
+    ran = run("fitt")
+    assert ran.code == 2
+    assert ran.err.count("Did you mean 'fit'?") == 1

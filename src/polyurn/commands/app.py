@@ -4,6 +4,7 @@ What a command does is in its own module; a new one is a module and a row of `_C
 """
 
 import io
+import re
 import shlex
 import sys
 from importlib import import_module
@@ -74,7 +75,9 @@ def _refuse(message: str, hint: str = "") -> int:
 
 
 def _shortened(message: str) -> str:
-    """A message shortened in its middle, which may be long text that the user typed."""
+    """A message with one suggestion, shortened in its middle, which may be long text of the user."""
+    # click and typer both add the suggestion.
+    message = re.sub(r"( Did you mean [^?]*[?])\1", r"\1", message)
     if len(message) <= 2 * _END:
         return message
     return f"{message[:_END]} … {message[-_END:]}"

@@ -49,7 +49,7 @@ ROOMS = {
     },
     "report": {
         "comparison", "counts", "errors", "model", "partitioning", "server",
-        "storage", "sweeps", "typed", "wire", "wording",
+        "storage", "sweeps", "typed", "wire", "wording", "zoo",
     },
     "integrations": {
         "aggregate", "client", "counts", "errors", "model", "partitioning",

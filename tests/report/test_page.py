@@ -54,7 +54,7 @@ def test_every_figure_has_a_chart_and_a_table_behind_it(page):
     figures = page.all("figure")
     assert {f["id"] for f in figures} == {
         "weights", "profiles", "distinctive", "candidates", "paths", "distances", "plane", "strips",
-        "population-sizes", "profile", "agreement",
+        "population-sizes", "map", "profile", "agreement",
     } | {"component-sizes"} & {f["id"] for f in figures}  # fmt: skip
     inside = [e for e in page.elements if "figure" in e["in"]]
     assert len([e for e in inside if e["tag"] == "details"]) == len(figures)

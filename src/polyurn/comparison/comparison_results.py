@@ -14,6 +14,7 @@ from polyurn.errors import ParameterError
 from polyurn.typed.arguments import checked
 from polyurn.typed.data_frame import data_frame
 from polyurn.typed.json_form import Count, from_json, to_json
+from polyurn.typed.plotted import Plotted
 from polyurn.wording import aligned, counted
 
 SIMULATED = "mdm"  # the population that the verdict is about, where it is among them
@@ -85,7 +86,7 @@ class Floors:
 
 @checked
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Plotted):
     """How alike populations are to true clients; `print` shows it as a table.
 
     Attributes

@@ -39,6 +39,7 @@ from polyurn.model.splits import Splits
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import EqualArrays, floats, numbers
 from polyurn.typed.declared import IF_GIVEN, UNSENT, Floats, Shape
+from polyurn.typed.plotted import Plotted
 from polyurn.wording import counted
 
 # A Pólya urn costs a step per point, a Dirichlet and a multinomial draw one per category, ten times as
@@ -55,7 +56,7 @@ _ALPHAS_TOLERANCE = 1e-9
 @checked
 @expected_as("an MDM", advice="of a fit or a selection, pass its .mdm")
 @dataclass(frozen=True, eq=False)
-class MDM(EqualArrays):
+class MDM(Plotted, EqualArrays):
     """A mixture of Dirichlet-multinomials over client histograms (equation 3).
 
     Components are kept in order of decreasing weight, whatever order they are given in.

@@ -18,6 +18,7 @@ from polyurn.memory import check_memory
 from polyurn.model.names import Labels, Match, Side, positions
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import ids_of, numbers, plain_array
+from polyurn.typed.plotted import Plotted
 from polyurn.typed.data_frame import data_frame
 from polyurn.wording import aligned, counted
 
@@ -188,7 +189,7 @@ class PartitionReport:
     "a Partition", advice="make one with partition, Partition.by_owner or Partition.from_lists"
 )
 @dataclass(frozen=True, eq=False)
-class Partition:
+class Partition(Plotted):
     """Which points each client holds, in one flat array.
 
     Client i holds `indices[offsets[i]:offsets[i + 1]]`, at least one point. The partition is a sequence

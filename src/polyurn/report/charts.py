@@ -289,13 +289,19 @@ def _parts(spec: Spec) -> Iterable[Spec]:
         yield from _parts(part)
 
 
+def svg(spec: Spec) -> str:
+    """A chart as a picture that any browser shows."""
+    drawn: str = vl_convert.vegalite_to_svg(spec, _VERSION)
+    return drawn
+
+
 def write_picture(spec: Spec, path: Path) -> None:
     """Write a chart in the format that the file's name ends in."""
     kind = path.suffix.removeprefix(".")
     if kind == "json":
         path.write_text(json.dumps(spec), encoding="utf-8")
     elif kind == "svg":
-        path.write_text(vl_convert.vegalite_to_svg(spec, _VERSION), encoding="utf-8")
+        path.write_text(svg(spec), encoding="utf-8")
     elif kind == "pdf":
         path.write_bytes(vl_convert.vegalite_to_pdf(spec, _VERSION))
     elif kind == "png":

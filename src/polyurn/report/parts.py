@@ -128,7 +128,8 @@ class Figure:
         """Vega-Lite of all charts side by side, in colours for paper, for `altair.Chart.from_dict`."""
         if not self.panels:
             raise ParameterError(f"the figure {self.name!r} has pictures, and no chart")
-        return side_by_side([(panel.title, panel.spec) for panel in self.panels])
+        width = 760 if self.wide and len(self.panels) == 1 else 380
+        return side_by_side([(panel.title, panel.spec) for panel in self.panels], width=width)
 
     def save(self, path: str | Path) -> None:
         """Write the charts to a file that ends in .svg, .pdf, .png, or .json for Vega-Lite."""

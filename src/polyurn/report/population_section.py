@@ -31,9 +31,11 @@ from polyurn.report.charts import (
     steps,
     tooltip,
 )
+from polyurn.report.federation_map import map_figure
 from polyurn.report.material import Material
 from polyurn.report.parts import Column, Figure, Panel, Section, Table, across, pivoted
 from polyurn.report.tsne import tsne
+from polyurn.zoo.cards import profile
 
 # Clients of a strip, and categories that have a colour of their own in it.
 N_STRIPS, N_COLOURS = 48, 8
@@ -43,6 +45,8 @@ _FINEST = 0.01
 # Points of a curve of sizes.
 _N_QUANTILES = 101
 _QUANTILES = {"10 %": 0.1, "25 %": 0.25, "half": 0.5, "75 %": 0.75, "90 %": 0.9}
+# Bootstrap samples of a population on the map of federations.
+_N_BOOTSTRAP = 100
 # Whose neighbours are counted.
 _N_NEIGHBOURS = 10
 _PERPLEXITY = 30.0
@@ -66,9 +70,15 @@ def populations_section(material: Material) -> Section | None:
     if material.clients:
         if sum(map(len, material.clients.values())) >= 4:
             figures.append(_plane(joint_plane(material.clients, rng=material.rng)))
-        figures.append(_sizes(material.clients))
+        figures.append(sizes_figure(material.clients))
         rows = strip_rows(material.clients, material.categories, rng=material.rng)
         figures.append(_strips(rows))
+        own = {
+            name: profile(table, n_bootstrap=_N_BOOTSTRAP, rng=material.rng.spawn(1)[0])
+            for name, table in material.clients.items()
+            if len(table) > 1
+        }
+        figures.append(map_figure(own))
     if not figures:
         return None
     return Section(
@@ -281,7 +291,8 @@ def population_size_rows(counts: Mapping[str, NDArray[np.int64]]) -> Rows:
     ]
 
 
-def _sizes(clients: Mapping[str, NDArray[np.int64]]) -> Figure:
+def sizes_figure(clients: Mapping[str, NDArray[np.int64]]) -> Figure:
+    """How much clients hold, population by population."""
     rows = population_size_rows(clients)
     looks = populations(rows)
     drawn = size_curves(

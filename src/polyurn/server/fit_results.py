@@ -21,6 +21,7 @@ from polyurn.server.fit_settings import few_clients, few_held_out, largest_won
 from polyurn.typed.arguments import checked
 from polyurn.typed.data_frame import data_frame
 from polyurn.typed.json_form import UNKEPT, Count
+from polyurn.typed.plotted import Plotted
 from polyurn.wording import aligned, counted
 
 # A number shown with ± has a 95 % interval: this many standard errors to each side.
@@ -148,7 +149,7 @@ class Candidate:
 
 @checked
 @dataclass(frozen=True)
-class Fit:
+class Fit(Plotted):
     """A fitted MDM and how it came about.
 
     Attributes

@@ -22,6 +22,7 @@ from polyurn.model.relabelling import Rule
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.typed.arguments import checked
 from polyurn.typed.declared import AtLeast
+from polyurn.typed.plotted import Plotted
 from polyurn.zoo.cards import Profile, profile
 from polyurn.zoo.federations import load, names
 
@@ -48,7 +49,7 @@ class Neighbour:
 
 
 @dataclass(frozen=True)
-class Neighbours:
+class Neighbours(Plotted):
     """The federations of the zoo, the nearest first, and where the clients themselves stand.
 
     Attributes

@@ -21,14 +21,14 @@ def results():
     return {
         "MDM": truth("medium/3"),
         "Fit": pu.fit(clients, n_components=2, **BOUNDS),
-        "Selection": pu.select(clients, [1, 2], **BOUNDS),
+        "Choice": pu.fit(clients, n_components=[1, 2], **BOUNDS),
         "Comparison": pu.compare({"iid": pu.IID.like(COUNTS)}, COUNTS, n_folds=0, rng=0),
         "Partition": pu.partition(labels, COUNTS[:30], rng=0),
         "Neighbours": pu.zoo.nearest(COUNTS, rng=0),
     }
 
 
-KINDS = ("MDM", "Fit", "Selection", "Comparison", "Partition", "Neighbours")
+KINDS = ("MDM", "Fit", "Choice", "Comparison", "Partition", "Neighbours")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -34,12 +34,14 @@ def map_figure(own: Mapping[str, Profile]) -> Figure:
     points = base.mark_point(size=90).encode(
         **keyed("dispersion", [_ABOVE, _CHANCE, _BELOW, _OWN], tones=(1, 4, 3, 2), columns=1)
     )
-    names_of_points = [
-        base.mark_text(align=side, dx=dx, fontSize=11, color=INK)
-        .encode(text="name:N")
-        .transform_filter(f"datum.correlation {where} 0.08")
-        for side, dx, where in (("left", 7, "<"), ("right", -7, ">="))
-    ]
+    text = base.encode(text="name:N")
+    on_the_left = text.mark_text(align="right", dx=-7, fontSize=11, color=INK)
+    on_the_right = text.mark_text(align="left", dx=7, fontSize=11, color=INK)
+    drawn = (
+        points
+        + on_the_left.transform_filter("datum.correlation >= 0.08")
+        + on_the_right.transform_filter("datum.correlation < 0.08")
+    )
     return Figure(
         name="map",
         title="Among real federations",
@@ -47,7 +49,7 @@ def map_figure(own: Mapping[str, Profile]) -> Figure:
             "Each point is a federation: further right, clients differ more in what they hold; further "
             "up, more in how much. Federations are those of the zoo, with their own categories."
         ),
-        panels=(Panel(spec_of(alt.layer(points, *names_of_points), rows, height=420)),),
+        panels=(Panel(spec_of(drawn, rows, height=420)),),
         table=Table.of(
             "Federations by how different their clients are",
             rows,

@@ -14,7 +14,7 @@ from polyurn.report.federation_map import map_figure
 from polyurn.report.page import report_on
 from polyurn.report.parts import Figure, Table
 from polyurn.report.population_section import sizes_figure
-from polyurn.server.fit_results import Fit, Selection
+from polyurn.server.fit_results import Fit
 from polyurn.zoo.neighbours import Neighbours
 
 _MOST_ROWS = 12  # of a table below a chart
@@ -46,12 +46,7 @@ def _(mdm: MDM) -> Figure:
 @figure_of.register
 def _(fit: Fit) -> Figure:
     figures = report_on(fit).figures
-    return figures.get("paths", figures["profiles"])
-
-
-@figure_of.register
-def _(selection: Selection) -> Figure:
-    return report_on(selection)["candidates"]
+    return figures.get("candidates") or figures.get("paths") or figures["profiles"]
 
 
 @figure_of.register

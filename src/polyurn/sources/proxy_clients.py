@@ -99,7 +99,7 @@ def read_proxy(
     if relabelled is not None and isinstance(clients, Saved):
         shown = replace(file, table=points)
         declared = shown.shown_labels(column)
-        clients = relabelled(clients, declared, shown.codes(declared, column))
+        model = clients = relabelled(clients, declared, shown.codes(declared, column))
     of_clients = reading.with_other_category() if is_asked else reading
     if declared is None:
         assert isinstance(clients, Path)

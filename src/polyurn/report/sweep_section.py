@@ -20,6 +20,7 @@ from polyurn.storage.run_log import FinishedRun
 from polyurn.sweeps.choice_of_settings import best_settings
 from polyurn.sweeps.run_scores import AGAIN, LOSS, direction, score_runs
 from polyurn.sweeps.verdict import Verdict
+from polyurn.training.fedavg import is_number
 
 
 def sweep_section(material: Material) -> Section | None:
@@ -280,7 +281,7 @@ def _format(metric: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    return value if isinstance(value, int | float) else str(value)
+    return value if is_number(value) else str(value)
 
 
 def _numbers_first(value: Any) -> tuple[bool, Any]:

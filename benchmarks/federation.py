@@ -126,9 +126,10 @@ def choice() -> None:
         begin = time.monotonic()
         subprocess.run(command, check=True, capture_output=True)
         took = time.monotonic() - begin
-        selection = load_saved(f"{folder}/mdm.json").provenance.selection
-        assert selection is not None
-        say(f"  {selection.n_rounds} rounds, K = {selection.n_components}: {took:.1f} s")
+        saved = load_saved(f"{folder}/mdm.json")
+        assert saved.provenance.fit is not None
+        n_rounds, n_components = saved.provenance.fit.n_rounds, len(saved.model.weights)
+        say(f"  {n_rounds} rounds, K = {n_components}: {took:.1f} s")
 
 
 def kills() -> None:

@@ -9,7 +9,9 @@ policy, node_log, node, owned_node
                a node: what its owner allows, what it was asked, its replies, and its files
 certificates, folder, jobs
                files: keys, the folders of the server and of each node, and a run
-server_process performs a job in the server's process
-flower/        the transport: Flower's Grid, SuperLink, SuperNode and apps
+server_process performs a job over any exchange
+https/         the transport: a server's process, and nodes that ask it for messages
+flower/        another one, and apps for Flower's SuperLink and SuperNodes
+processes      processes that are known by a file
 one_machine    all of it on one machine, for demos and tests
 """

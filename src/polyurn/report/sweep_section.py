@@ -73,8 +73,9 @@ def varied(runs: Sequence[FinishedRun]) -> dict[str, list[Any]]:
     """
     settings = [run.settings for run in runs]
     values: dict[str, list[Any]] = {}
-    for name in settings[0] if settings else ():
-        seen = {json.dumps(r[name], sort_keys=True): _plain(r[name]) for r in settings}
+    for name in dict.fromkeys(name for one in settings for name in one):
+        found = [one.get(name) for one in settings]
+        seen = {json.dumps(value, sort_keys=True): _plain(value) for value in found}
         if len(seen) > 1:
             values[name] = sorted(seen.values(), key=_numbers_first)
     return values
@@ -90,7 +91,7 @@ def profile_rows(
     """
     best: dict[tuple[str, Any], dict[int, float]] = defaultdict(dict)
     for population, seed, settings, score in _scores(runs, metric, diverged_score):
-        by_seed = best[population, _plain(settings[name])]
+        by_seed = best[population, _plain(settings.get(name))]
         by_seed[seed] = max(score, by_seed.get(seed, score), key=lambda s: direction(metric) * s)
     rows: Rows = []
     for (population, value), by_seed in best.items():
@@ -124,7 +125,7 @@ def agreement_rows(
             "population": population,
             "simulated": float(np.mean(by_settings[key])),
             "true": float(np.mean(on_true[key])),
-            "settings": ", ".join(f"{n} {_plain(json.loads(key)[n])}" for n in names),
+            "settings": ", ".join(f"{n} {_plain(json.loads(key).get(n))}" for n in names),
         }
         for population, by_settings in scores.items()
         for key in sorted(set(by_settings) & set(on_true))

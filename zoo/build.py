@@ -47,11 +47,9 @@ MOST_FINE = 512
 
 def learned(counts: sparse.csr_array, max_size: int, rng: int) -> pu.MDM:
     """The mixture of all these clients, with the K that held-out ones like best: no K is a tie here."""
-    shape = {"n_categories": counts.shape[1], "max_size": max_size}
-    choice = pu.select(pu.LocalAggregator(counts, rng=rng), "auto", refit=False, rng=rng, **shape)
-    best = max(choice.candidates, key=lambda candidate: candidate.log_likelihood)
-    clients = pu.LocalAggregator(counts, rng=rng)
-    return pu.fit(clients, n_components=best.n_components, rng=rng, **shape).mdm
+    tried = pu.fit(counts, max_size=max_size, rng=rng).candidates
+    best = max(tried, key=lambda candidate: candidate.log_likelihood).n_components
+    return pu.fit(counts, n_components=best, max_size=max_size, rng=rng).mdm
 
 
 def build(name: str, fingerprint: str) -> Card:
@@ -62,10 +60,7 @@ def build(name: str, fingerprint: str) -> Card:
     split = pu.split_clients(counts, held_out=HELD_OUT, rng=SEED)
     populations = {
         "mdm": learned(split.fitted, int(n.max()), SEED),
-        "dirichlet": pu.fit(
-            pu.LocalAggregator(split.fitted, rng=SEED), n_components=1,
-            n_categories=counts.shape[1], max_size=int(n.max()), rng=SEED,
-        ).mdm,
+        "dirichlet": pu.fit(split.fitted, n_components=1, max_size=int(n.max()), rng=SEED).mdm,
         "iid": pu.IID.like(split.fitted),
     }  # fmt: skip
     compared = pu.compare(populations, split, rng=SEED)

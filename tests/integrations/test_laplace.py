@@ -1,4 +1,4 @@
-"""The evidence by Laplace's approximation, against an integral, and as the choice of K that it is for."""
+"""The evidence by Laplace's approximation: against an integral, and choosing K."""
 
 import numpy as np
 import pytest

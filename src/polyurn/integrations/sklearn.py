@@ -161,7 +161,7 @@ class DirichletMultinomialMixture(DensityMixin, BaseEstimator):  # type: ignore[
         check_is_fitted(self)
         counts = self._counts(X, reset=False)
         rows = counts if isinstance(counts, np.ndarray) else counts.toarray()
-        return negative_log_evidence(rows, self.mdm_)
+        return negative_log_evidence(rows.astype(np.int64), self.mdm_)
 
     def sample(self, n_samples: int = 1) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Draw rows, with totals like those of the rows the mixture was fitted to.

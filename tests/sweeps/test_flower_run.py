@@ -1,12 +1,11 @@
 """Flower apps as they are: in Flower's own simulation once, and what is recorded of them."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn import datasets
 
 import polyurn as pu
 
@@ -26,32 +25,42 @@ def lines_of(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_the_example_runs_in_flowers_simulation_on_the_clients_it_is_given(tmp_path):
+CONFIG = """
+seeds = [3]
+[data]
+file = "labels.csv"
+label = "digit"
+[clients.iid]
+iid = 100
+n_clients = 4
+[trainer]
+flower = "{app}"
+timeout = 300
+[settings]
+batch_size = 100
+local_epochs = 10
+cohort_size = 3
+num-server-rounds = 2
+[grid]
+learning_rate = [1]
+"""
+
+
+def test_a_sweep_runs_the_example_in_flowers_simulation_on_the_clients_it_drew(run, tmp_path):
     pytest.importorskip(
         "ray", reason="Flower's simulation needs ray: pip install 'flwr[simulation]'"
     )
-    parts = pu.Partition.from_lists(np.split(np.arange(400), 4))
-    pu.save_partition(parts, tmp_path / "clients.json")
-    settings = {"learning_rate": 1, "batch_size": 100, "local_epochs": 10, "cohort_size": 3}
-    (tmp_path / "settings.json").write_text(json.dumps(settings))
-    files = {
-        name: str(tmp_path / name) for name in ("clients.json", "metrics.jsonl", "settings.json")
-    }
-    done = subprocess.run(
-        [
-            sys.executable, "-m", "polyurn.sweeps.flower_run", str(EXAMPLE),
-            "--partition", files["clients.json"], "--metrics", files["metrics.jsonl"],
-            "--settings", files["settings.json"], "--set", "num-server-rounds=2", "--seed", "3",
-        ],
-        capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    first, second = lines_of(tmp_path / "metrics.jsonl")
-    assert (first["round"], second["round"]) == (1, 2)
-    assert set(first) == {"round", "train_loss", "loss", "accuracy"}
-    assert second["accuracy"] > 0.6  # 0.75 in eight trials; default settings reach 0.36 to 0.5
-    assert "(4 simulated SuperNodes)" in done.stdout
-    assert "Sampled 3 nodes" in done.stdout
+    labels = datasets.load_digits(return_X_y=True)[1][:400]
+    (tmp_path / "labels.csv").write_text("\n".join(["digit", *map(str, labels)]) + "\n")
+    (tmp_path / "config.toml").write_text(CONFIG.format(app=EXAMPLE))
+    ran = run("sweep", tmp_path / "config.toml", "-o", tmp_path / "runs", "--jobs", 1)
+    assert ran.code == 0, ran.err + "".join(
+        path.read_text() for path in (tmp_path / "runs").glob("failed/*")
+    )
+    (done,) = pu.read_runs(tmp_path / "runs")
+    assert done.rounds == [1, 2]
+    assert set(done.metrics) == {"train_loss", "accuracy"}
+    assert done.metrics["accuracy"][-1] > 0.6  # 0.75 in eight trials; default settings 0.36 to 0.5
 
 
 class Replies(FedAvg):
@@ -84,7 +93,7 @@ class Echo:
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
+def record(tmp_path, monkeypatch):
     monkeypatch.setenv("POLYURN_METRICS", str(tmp_path / "metrics.jsonl"))
     monkeypatch.setenv("POLYURN_FLOWER_END", str(tmp_path / "end"))
     context = Context(run_id=7, node_id=1, node_config={}, state=RecordDict(), run_config={})
@@ -97,7 +106,7 @@ def run(tmp_path, monkeypatch):
     return call
 
 
-def test_all_that_a_strategy_returns_is_a_line_for_each_round(run, tmp_path):
+def test_all_that_a_strategy_returns_is_a_line_for_each_round(record, tmp_path):
     start = Strategy.start
 
     def main(grid, context):
@@ -106,7 +115,7 @@ def test_all_that_a_strategy_returns_is_a_line_for_each_round(run, tmp_path):
             grid, ArrayRecord(), num_rounds=1, evaluate_fn=lambda r, _: MetricRecord({"loss": r})
         )
 
-    run(main)
+    record(main)
     assert lines_of(tmp_path / "metrics.jsonl") == [
         {"round": 1, "train": 0.5, "accuracy": 0.1},
         {"round": 2, "train": 1.0, "accuracy": 0.2},
@@ -116,18 +125,18 @@ def test_all_that_a_strategy_returns_is_a_line_for_each_round(run, tmp_path):
     assert Strategy.start is start
 
 
-def test_a_serverapp_that_raises_says_so_in_one_line_and_keeps_earlier_rounds(run, tmp_path):
+def test_a_serverapp_that_raises_says_so_in_one_line_and_keeps_earlier_rounds(record, tmp_path):
     def main(grid, context):
         Replies().start(grid, ArrayRecord(), 1)
         raise ValueError("no such thing")
 
     with pytest.raises(ValueError, match="no such thing"):
-        run(main)
+        record(main)
     assert (tmp_path / "end").read_text() == "ValueError: no such thing"
     assert len(lines_of(tmp_path / "metrics.jsonl")) == 1
 
 
-def test_a_round_all_of_whose_clients_fail_is_an_error(run, tmp_path):
+def test_a_round_all_of_whose_clients_fail_is_an_error(record, tmp_path):
     class Failed:
         class error:  # noqa: N801
             reason = "<KeyError: 'image'>"
@@ -141,7 +150,7 @@ def test_a_round_all_of_whose_clients_fail_is_an_error(run, tmp_path):
     with pytest.raises(
         TrainingError, match=r"all 2 clients of round 1 failed: <KeyError: 'image'>"
     ):
-        run(lambda grid, context: Hollow().start(grid, ArrayRecord(), 1))
+        record(lambda grid, context: Hollow().start(grid, ArrayRecord(), 1))
     assert not (tmp_path / "metrics.jsonl").exists()
 
 

@@ -16,13 +16,17 @@ from polyurn import Records, answer
 from polyurn.model.mdm import MDM
 from polyurn.model.scores import Mixture
 from polyurn.model.sizes import SizeBins, Sizes
+from polyurn.model.splits import Laws, Splits
 from polyurn.model.style_coordinates import StyleSpace
+from polyurn.model.trees import Tree
 from polyurn.wire import (
+    Affinity,
     Batch,
     BoundedStyle,
     BoundedSurvey,
     Contrast,
     Differences,
+    Divide,
     Expect,
     Group,
     Initialise,
@@ -64,6 +68,14 @@ def _parameters(bins: SizeBins, seed: int) -> Parameters:
 
 def _mdm(bins: SizeBins, seed: int) -> MDM:
     return _parameters(bins, seed).mdm()
+
+
+def _split(bins: SizeBins, seed: int, *, bent: bool) -> MDM:
+    rng = np.random.default_rng(seed)
+    laws = Laws([0, 1, 2, 5, 12], rng.normal(size=(2, 3, 2, 5))) if bent else None
+    splits = Splits(Tree([[1, 3], [2, 4], [5, 6]]), rng.gamma(2.0, size=(2, 3, 2)), laws)
+    sizes = Sizes(bins, np.full((2, bins.n_bins), 1 / bins.n_bins))
+    return MDM([0.75, 0.25], None, sizes, splits=splits)
 
 
 def _group(bins: SizeBins, seed: int) -> Group:
@@ -144,6 +156,9 @@ MORE: dict[str, Query[Any]] = {
     "many components": Initialise(5, 4, EXACT),
     "zeros": Update(_LACKING),
     "scored with zeros": Score((_LACKING, _LACKING)),
+    "affinity": Affinity(4),
+    "divide": Divide(_split(SPIKED, 26, bent=False)),
+    "divide with laws": Divide(_split(BINNED, 27, bent=True)),
 }
 
 

@@ -9,8 +9,7 @@ from polyurn import answer
 from polyurn.model.mdm import MDM
 from polyurn.model.paper_truths import truth
 from polyurn.model.sizes import Sizes
-from polyurn.server.fit_results import Candidate, Fit, Round
-from polyurn.server.fitting import behind
+from polyurn.server.fit_results import Candidate, Fit, Round, behind
 from polyurn.wire import Score
 
 TWO = truth("medium/2")

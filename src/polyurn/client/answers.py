@@ -19,6 +19,7 @@ from polyurn.client.cohort import Cohort
 from polyurn.client.e_step import answer_expects, answer_update
 from polyurn.client.private_answers import answer_private, with_noise, without_noise
 from polyurn.client.rows import Rows, packed
+from polyurn.client.split_answers import answer_affinity, answer_divides
 from polyurn.client.style_answers import answer_bounded_style, answer_style
 from polyurn.errors import CountsError, ParameterError
 from polyurn.model.sizes import SizeBins
@@ -26,12 +27,14 @@ from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import floats
 from polyurn.typed.declared import Between
 from polyurn.wire import (
+    Affinity,
     Batch,
     BatchStatistics,
     Bounded,
     BoundedStyle,
     Contrast,
     ContrastStatistics,
+    Divide,
     Expect,
     Group,
     GroupStatistics,
@@ -158,6 +161,8 @@ def _together(query: Query[Any]) -> tuple[Any, ...]:
             return Part, low, high
         case Group() | Expect():
             return type(query), id(query.size_bins), query.shapes["size_counts"]
+        case Divide():
+            return Divide, query.splits.tree.children.tobytes()
         case _:
             return (type(query),)
 
@@ -357,10 +362,12 @@ _ANSWERS: dict[type, Callable[[Any, Cohort], Statistics]] = {
     Initialise: answer_initialise,
     Survey: _answer_survey,
     Contrast: _answer_contrast,
+    Affinity: answer_affinity,
     Update: answer_update,
     Score: _answer_score,
     Group: lambda query, cohort: _answer_groups([query], cohort)[0],
     Expect: lambda query, cohort: answer_expects([query], cohort)[0],
+    Divide: lambda query, cohort: answer_divides([query], cohort)[0],
     StyleMoments: answer_style,
     Bounded: answer_private,
     Scaled: answer_private,
@@ -371,4 +378,5 @@ _ANSWERS: dict[type, Callable[[Any, Cohort], Statistics]] = {
 _OF_MANY: dict[Any, Callable[[list[Any], Cohort], Sequence[Statistics]]] = {
     Group: _answer_groups,
     Expect: answer_expects,
+    Divide: answer_divides,
 }

@@ -206,6 +206,14 @@ class SearchOptions:
         "components; with several, 0.2, which are fitted once they have chosen.",
         Unless("epsilon"),
     )
+    shape: Literal["auto", "dirichlet", "tree", "laws"] = option(
+        "dirichlet",
+        "What components are: Dirichlet-multinomials, splits on a tree of categories, or splits with "
+        "laws, which clients follow that are more even than chance; auto: what held-out clients find "
+        "clearly likelier.",
+        Unless("epsilon"),
+        Unless("method", "paper"),
+    )
     max_rounds: int | None = option(
         None,
         "Maximum number of rounds: by default 50, all of which the paper's method takes; 34 where auto "
@@ -227,7 +235,7 @@ class SearchOptions:
         tuned = asdict(named_values(self.search, Tuning, "--search"))
         scoring = {} if self.held_out is None else {"held_out": self.held_out}
         rounds = max_rounds if self.max_rounds is None else self.max_rounds
-        return {**scoring, "max_rounds": rounds, **tuned}
+        return {**scoring, "shape": self.shape, "max_rounds": rounds, **tuned}
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,7 @@ class MixtureJob(Job):
     seed: Count = 0
     tol: Finite = 1e-3
     held_out: Finite | None = None
+    shape: str = "auto"
     cohort_size: Count | None = None  # of nodes
     sizes: str = "binned"
     checkpoint: str | None = None  # folder that keeps the sum of every round
@@ -96,7 +97,7 @@ class MixtureJob(Job):
     def search(self) -> dict[str, Any]:
         """The parameters of `learn` that the job has."""
         names = (
-            "max_size", "max_rounds", "cohort_size", "tol", "patience", "max_upload", "sizes",
+            "max_size", "shape", "max_rounds", "cohort_size", "tol", "patience", "max_upload", "sizes",
             "epsilon", "delta",
         )  # fmt: skip
         held_out = self.held_out if self.selects else None

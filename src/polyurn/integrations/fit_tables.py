@@ -19,8 +19,9 @@ from polyurn.client.tables import layout_histograms, observed_categories, table_
 from polyurn.counts import Counts, check_counts, client_sizes, short_list
 from polyurn.errors import CountsError, ParameterError
 from polyurn.model.names import names_of
+from polyurn.model.trees import Tree
 from polyurn.server.fit_results import Fit, Round
-from polyurn.server.fit_settings import DEFAULT, Policy, Settings, SizeModel
+from polyurn.server.fit_settings import DEFAULT, Policy, Settings, Shape, SizeModel
 from polyurn.server.fitting import DEAR_ROUNDS, ROUNDS, Components, fit_sums
 from polyurn.typed.arguments import checked
 from polyurn.wire import Aggregator
@@ -35,6 +36,8 @@ def fit(
     n_categories: int | None = None,
     max_size: int | None = None,
     held_out: float | None = None,
+    shape: Shape = "dirichlet",
+    tree: Tree | None = None,
     max_rounds: int | None = None,
     cohort_size: int | None = None,
     tol: float = 1e-3,
@@ -70,6 +73,12 @@ def fit(
         The share of the clients that scores and is never fitted. By default nobody with one number of
         components; with several 0.2, and once these have chosen, the chosen mixture goes on with all
         clients for up to six rounds (not with sampled cohorts).
+    shape : {"auto", "dirichlet", "tree", "laws"}
+        What the components are: Dirichlet-multinomials, splits on a tree, or splits with laws. "auto"
+        keeps the splits, then the laws, if held-out clients are likelier by more than a standard error.
+        Only where clients are held out, and not with sampled cohorts.
+    tree : Tree, optional
+        Of the categories; else it is learned, or, of more than 300 categories, by their shares.
     max_rounds : int, optional
         Maximum number of rounds, of each group of numbers that climb together: by default 50, and 34
         where "auto" asks an aggregator. The up to six rounds after a choice are not among them.
@@ -121,7 +130,7 @@ def fit(
         max_rounds = ROUNDS if is_table or n_components != "auto" else DEAR_ROUNDS
     settings = Settings(
         max_rounds=max_rounds, cohort_size=cohort_size, tol=tol, patience=patience,
-        max_upload=max_upload, policy=policy,
+        max_upload=max_upload, shape=shape, tree=tree, policy=policy,
     )  # fmt: skip
     taken, names, streams, asked = "", None, rng, clients
     if is_table:

@@ -368,6 +368,8 @@ def log_normalisers(log_laws, nodes, totals):
 def expected_counts(log_laws, totals, weights):
     """Log Z(N) of every split, and how often each count goes to each side, over weighted totals.
 
+    Log Z(N) is 0 where the weight is.
+
     Parameters
     ----------
     log_laws : float array of shape (n_components, n_splits, 2, most + 1)
@@ -378,21 +380,21 @@ def expected_counts(log_laws, totals, weights):
     -------
     log_z, counts : float arrays of the shapes of `weights` and of `log_laws`
     """
-    log_z, counts = np.empty(weights.shape), np.zeros(log_laws.shape)
+    log_z, counts = np.zeros(weights.shape), np.zeros(log_laws.shape)
     law = np.empty(log_laws.shape[3])
     n_components, n_splits, n_totals = weights.shape
     for k in range(n_components):
         for v in range(n_splits):
             for i in range(n_totals):
                 total = totals[i]
+                if weights[k, v, i] == 0.0:
+                    continue
                 peak = _split_law(log_laws[k, v, 0], log_laws[k, v, 1], total, law)
                 log_z[k, v, i] = peak
                 if peak == -np.inf:
                     continue
                 mass = law[: total + 1].sum()
                 log_z[k, v, i] += math.log(mass)
-                if weights[k, v, i] == 0.0:
-                    continue
                 for x in range(total + 1):
                     expected = weights[k, v, i] * law[x] / mass
                     counts[k, v, 0, x] += expected

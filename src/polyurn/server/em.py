@@ -20,7 +20,7 @@ from polyurn.errors import ParameterError, ZeroLikelihoodError
 from polyurn.model.mdm import MAX_CONCENTRATION, at_cap
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.server.m_step_kernel import maximised
-from polyurn.wire import ExpectStatistics, Parameters
+from polyurn.wire import DivideStatistics, ExpectStatistics, Parameters
 from polyurn.wording import counted
 
 # An empty component keeps this many clients, so that its logarithm exists; it is dropped at the end.
@@ -121,8 +121,8 @@ class Surrogate:
         """The surrogate of a round's sums, per client, at the alphas (..., K, C) that were sent."""
         n = np.asarray(sums.n_clients)[..., None, None]
         joined = sums.size_counts.sum(axis=-1)  # every client holds at least one point
-        return cls._matching(
-            _with_total(alphas),
+        return cls.matching(
+            with_total(alphas),
             _joined(sums.present, joined) / n,
             _joined(sums.tables, sums.total_tables) / n,
             _joined(sums.spread, sums.total_spread) / n,
@@ -130,9 +130,9 @@ class Surrogate:
 
     def blend(self, new: Self, alphas: NDArray[np.float64], step: float) -> Self:
         """(1 - step) of this and `step` of the new one, exact to second order at `alphas`."""
-        a = _with_total(alphas)
+        a = with_total(alphas)
         pairs = zip(self._sums(a), new._sums(a), strict=True)
-        return self._matching(a, *((1 - step) * old + step * more for old, more in pairs))
+        return self.matching(a, *((1 - step) * old + step * more for old, more in pairs))
 
     def maximise(
         self, alphas: NDArray[np.float64], *, category_prior: float
@@ -155,7 +155,7 @@ class Surrogate:
         return self.present, first, self.present + self.weight * ratio**2
 
     @classmethod
-    def _matching(
+    def matching(
         cls,
         a: NDArray[np.float64],
         present: NDArray[np.float64],
@@ -172,7 +172,8 @@ class Surrogate:
         return cls(present, np.where(some, more * ratio, 0.0), a * (ratio - 1.0))
 
 
-def _with_total(alphas: NDArray[np.float64]) -> NDArray[np.float64]:
+def with_total(alphas: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The alphas of each component and their sum, along the last axis."""
     return _joined(alphas, alphas.sum(axis=-1))
 
 
@@ -322,7 +323,7 @@ def _stacked(sums: Sequence[ExpectStatistics]) -> ExpectStatistics:
     return ExpectStatistics(**blocks, curvature=np.empty(0))  # type: ignore[arg-type]
 
 
-def check_possible(sums: Sequence[ExpectStatistics]) -> None:
+def check_possible(sums: Sequence[ExpectStatistics | DivideStatistics]) -> None:
     """Refuse to go on if no client judged, or if no parameters are possible."""
     if sums[0].n_clients == 0:
         raise ParameterError(

@@ -22,6 +22,7 @@ from polyurn.typed.arguments import checked
 from polyurn.typed.data_frame import data_frame
 from polyurn.typed.json_form import UNKEPT, Count
 from polyurn.typed.plotted import Plotted
+from polyurn.wire import ScoreStatistics
 from polyurn.wording import aligned, counted
 
 # A number shown with ± has a 95 % interval: this many standard errors to each side.
@@ -147,6 +148,34 @@ class Candidate:
             self.__dict__.update(values)
 
 
+@dataclass(frozen=True)
+class ShapeScore:
+    """A shape of the mixture after the choice of K, and how held-out clients judged it.
+
+    Attributes
+    ----------
+    shape : str
+        "tree" or "laws".
+    n_components : int
+        The number that these clients found likeliest, of the few that went on.
+    log_likelihood : float
+        Mean over the held-out clients.
+    gain, gain_error : float
+        How far that is above what was kept before, on the same clients, and its standard error.
+    kept : bool
+    penalty : float
+        λ, the strength of the penalty on laws that are not smooth, which these clients chose.
+    """
+
+    shape: str
+    n_components: Count
+    log_likelihood: float
+    gain: float
+    gain_error: float
+    kept: bool
+    penalty: float = 0.0
+
+
 @checked
 @dataclass(frozen=True)
 class Fit(Plotted):
@@ -182,8 +211,10 @@ class Fit(Plotted):
     taken : str
         The bounds that were taken from the table because they were not declared; "" if none were.
     joined : tuple of float
-        The mean log-likelihood in each round after the choice, in which the held-out clients were
-        fitted as well: `mdm` has learned from all. Empty: they were never fitted.
+        The mean log-likelihood after each round that followed the choice, in which the held-out clients
+        were fitted as well; the last is that of `mdm`. Empty: they were never fitted.
+    stages : tuple of ShapeScore
+        The tree and the laws that were tried after the choice; the last that was kept is of `mdm`.
     """
 
     mdm: MDM = field(metadata=UNKEPT)
@@ -201,6 +232,7 @@ class Fit(Plotted):
     skipped: tuple[Count, ...] = ()
     taken: str = ""
     joined: tuple[float, ...] = field(default=(), repr=False)
+    stages: tuple[ShapeScore, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         if counts := [one.n_clients for one in self.rounds if one.n_clients is not None]:
@@ -306,6 +338,12 @@ class Fit(Plotted):
         return tuple(c.n_components for c in self.candidates if not (c.converged or c.overtaken))
 
     @property
+    def held_out_log_likelihood(self) -> float:
+        """Mean over the held-out clients, under the mixture that they chose; NaN without any."""
+        judged = [self.chosen, *(stage for stage in self.stages if stage.kept)]
+        return float("nan") if judged[-1] is None else judged[-1].log_likelihood
+
+    @property
     def log_likelihoods(self) -> NDArray[np.float64]:
         """Mean log-likelihood per client of each round that has one."""
         values = np.array([r.log_likelihood for r in self.rounds])
@@ -318,6 +356,16 @@ class Fit(Plotted):
         Clients of n points show it from about n² = 10⁶ on: the cap costs them some n²/10⁶ nats.
         """
         return self.mdm.multinomial
+
+
+def behind(scores: ScoreStatistics, best: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean difference from the best candidate over the same clients, and its standard error."""
+    n = scores.n_clients
+    sums, products = scores.log_likelihoods, scores.products
+    mean = (sums[best] - sums) / n
+    square = (products[best, best] - 2 * products[best] + np.diag(products)) / n
+    variance = np.maximum(square - mean**2, 0.0)
+    return mean, np.sqrt(variance / max(n - 1, 1))
 
 
 def start_paths(rounds: Iterable[tuple[int, Mapping[int, float]]]) -> tuple[StartPath, ...]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from polyurn.errors import ParameterError
 from polyurn.model.sizes import SizeBins
+from polyurn.model.trees import Tree
 from polyurn.typed.arguments import checked
 from polyurn.wording import counted, ranges
 
@@ -27,6 +28,8 @@ _FEW_HELD_OUT = 30
 # A standard error needs two held-out clients; if five are expected, there are fewer 4 times in 100.
 _FEWEST_HELD_OUT, _ENOUGH_HELD_OUT = 2, 5
 
+# What components are, see `fit`.
+Shape: TypeAlias = Literal["auto", "dirichlet", "tree", "laws"]
 SizeModel: TypeAlias = Literal["exact", "binned", "shared"] | SizeBins
 
 
@@ -81,6 +84,8 @@ class Settings:
     patience: int = 3
     max_upload: int = 50_000
     policy: Policy = DEFAULT
+    shape: Shape = "dirichlet"
+    tree: Tree | None = None
 
     def __post_init__(self) -> None:
         if not 3 <= self.max_rounds <= MOST_ROUNDS:

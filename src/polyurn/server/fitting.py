@@ -13,13 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.errors import ParameterError, ZeroLikelihoodError
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.server.em import Problem
-from polyurn.server.fit_results import Candidate, Fit, Round
+from polyurn.server.fit_results import Candidate, Fit, Round, ShapeScore, behind
 from polyurn.server.fit_settings import (
     Settings,
     SizeModel,
@@ -31,7 +30,7 @@ from polyurn.server.fit_settings import (
 )  # fmt: skip
 from polyurn.server.sampled import Sampled
 from polyurn.server.search import Race, Screened, Search, State
-from polyurn.server.stages import join
+from polyurn.server.stages import Bent, join, join_bent, run_stages
 from polyurn.server.starts import Landscape, landscape, random_groups, survey, with_profile
 from polyurn.wire import (
     Aggregator,
@@ -100,6 +99,11 @@ def fit_sums(
     smallest, largest = _problem(numbers[0], *model), _problem(numbers[-1], *model)
     if share is not None:
         _check_choice(settings, share)
+    elif settings.shape in ("tree", "laws"):
+        raise ParameterError(
+            f"expected held_out, or several n_components, with shape={settings.shape!r}: held-out "
+            "clients judge it"
+        )
     (smallest if n_components == "auto" else largest).check_upload(settings.max_upload)
     random = np.random.default_rng(rng)
     rounds = _Rounds(aggregator, smallest, settings, random, held_out=share, on_round=on_round)
@@ -174,7 +178,9 @@ def _fit_several(
     assert rounds.scores is not None
     chosen = _smallest_good(candidates, rounds.scores, len(half if saturated else candidates))
     n_held_out = int(rounds.scores.n_clients)
-    mdm, joined = rounds.join(chosen, random) if refit else (cast(MDM, chosen.mdm), ())
+    end, stages = rounds.bend(chosen, candidates)
+    mdm, joined = rounds.join(end, random) if refit else (end.mdm, ())
+    chosen = next(c for c in candidates if c.n_components == end.n_components)
     unfinished = [c.n_components for c in candidates if not (c.converged or c.overtaken)]
     return Fit(
         mdm, rounds.done_with(chosen.n_components), not unfinished,
@@ -182,6 +188,7 @@ def _fit_several(
         chosen.n_components - mdm.n_components, chosen.n_agreeing,
         n_components=chosen.n_components, candidates=candidates, n_held_out=n_held_out,
         skipped=() if auto else tuple(k for k in numbers if k > most), joined=joined,
+        stages=stages,
     )  # fmt: skip
 
 
@@ -337,21 +344,46 @@ class _Rounds:
         if self._on_round is not None:
             self._on_round(done)
 
-    def join(self, chosen: Candidate, rng: np.random.Generator) -> tuple[MDM, tuple[float, ...]]:
-        """The chosen mixture after a few rounds with all clients, and its likelihood in each of them."""
-        mdm = cast(MDM, chosen.mdm)
+    def bend(
+        self, chosen: Candidate, candidates: Sequence[Candidate]
+    ) -> tuple[Bent, tuple[ShapeScore, ...]]:
+        """The mixture after the stages of its shape. Of very many clients, a part is enough for them."""
+        policy, problem = self.settings.policy, self.problem(chosen.n_components)
+        n_part = max(policy.fewest_clients, policy.clients_per_parameter * problem.n_parameters)
+        share = min(1.0, policy.screened_from * n_part / self.n_fitted)
+
+        def ask(queries: Sequence[Query[Any]], mdms: Sequence[MDM]) -> tuple[list[Any], Any]:
+            batch = Batch(tuple(queries)) if queries else None
+            judged = self._judged(tuple(mdms)) if mdms else None
+            part = batch and Part(batch, 0.0, share * (1.0 - self._held_out))
+            first, *rest = self._aggregate(Batch(tuple(q for q in (part, judged) if q))).answers
+            if batch is None:
+                self._end(self.n_fitted, {"scores": cast(Any, judged).n_numbers})
+                return [], first
+            fitted = list(first.answers)
+            self._end(fitted[0].n_clients, {"splits": batch.n_numbers})
+            return fitted, rest[-1] if rest else None
+
+        return run_stages(chosen, candidates, problem, self.settings, ask, tie=_TIE)
+
+    def join(self, end: Bent, rng: np.random.Generator) -> tuple[MDM, tuple[float, ...]]:
+        """The mixture after a few rounds with all clients, and its likelihood after each of them."""
+        mdm, values = end.mdm, []
         if self.settings.cohort_size is not None:  # another sample has no place to go on from
             return mdm, ()
-        climb, problem = self.climbs[chosen.n_components], self.problem(chosen.n_components)
+        problem = self.problem(mdm.n_components)
+        if mdm.splits is not None:
+            for bent, n_numbers in join_bent(end, problem, self.settings, self._aggregate):
+                values.append(bent.log_likelihood)
+                self._end(bent.n_clients, {"splits": n_numbers})
+            return bent.mdm, tuple(values)
+        climb, settings, ask = self.climbs[end.n_components], self.settings, self._aggregate
         number = 1 + max(climb.state.starts, default=0)  # judged by other clients, another path
-        values = []
-        for state, asked in join(
-            mdm, problem, self.settings, self._aggregate, number=number, rng=rng
-        ):
+        for state, asked in join(mdm, problem, settings, ask, number=number, rng=rng):
             climb.state = state
             values.append(state.value)
-            cost = self.problem(mdm.n_components).trial_cost
-            self._end(state.n_clients, _purposes(asked, cost), [chosen.n_components])
+            sent = _purposes(asked, problem.trial_cost)
+            self._end(state.n_clients, sent, [end.n_components])
         return populated(climb.state)[0], tuple(values)
 
     def _uploads(self, numbers: Sequence[int]) -> list[int]:
@@ -577,13 +609,3 @@ def _smallest_good(
     best = int(np.argmax(scores.log_likelihoods[:n_first]))
     short, errors = behind(scores, best)
     return candidates[int(np.argmax(short <= _TIE * errors))]
-
-
-def behind(scores: ScoreStatistics, best: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean difference from the best candidate over the same clients, and its standard error."""
-    n = scores.n_clients
-    sums, products = scores.log_likelihoods, scores.products
-    mean = (sums[best] - sums) / n
-    square = (products[best, best] - 2 * products[best] + np.diag(products)) / n
-    variance = np.maximum(square - mean**2, 0.0)
-    return mean, np.sqrt(variance / max(n - 1, 1))

@@ -263,13 +263,13 @@ def _fitted(saved: Saved[MDM], read: ClientTable | PackedClients) -> NDArray[np.
         return None
     judges: NDArray[np.bool_] = np.ones(read.shape[0], dtype=bool)
     if fit.joined:
-        fitted, n, stated = judges, fit.n_clients, max(fit.joined)
+        fitted, n, stated = judges, fit.n_clients, fit.joined[-1]
     elif fit.chosen is None:
         fitted, n, stated = judges, fit.n_clients, fit.rounds[-1].log_likelihood
     elif data.held_out is not None and isinstance(origin.seed, int):
         clients: Any = read.aggregator(seed=origin.seed, sampling="fixed", threads=1)
         judges = np.asarray(clients.held_out(data.held_out))
-        fitted, n, stated = ~judges, fit.n_held_out, fit.chosen.log_likelihood
+        fitted, n, stated = ~judges, fit.n_held_out, fit.held_out_log_likelihood
     else:
         return None
     if isinstance(read, ClientTable) and n == judges.sum():

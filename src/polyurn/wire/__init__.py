@@ -40,14 +40,16 @@ from polyurn.wire.queries import (
     node_bounds,
 )
 from polyurn.wire.query import Aggregator, Query, S, Statistics, check_answer, total
+from polyurn.wire.split_queries import Affinity, AffinityStatistics, Divide, DivideStatistics
 from polyurn.wire.style_queries import BoundedStyle, StyleMoments, StyleStatistics
 
 __all__ = [
-    "Aggregator", "Batch", "BatchStatistics", "Bounded", "BoundedStatistics", "BoundedStyle",
-    "BoundedSurvey", "Contrast", "ContrastStatistics", "Differences", "Expect", "ExpectStatistics",
-    "Group", "GroupStatistics", "Initialise", "Noised", "Parameters", "Part", "Query", "S", "Scaled",
-    "Score", "ScoreStatistics", "Shares", "SizeMembership", "Sketch", "StartStatistics", "Statistics",
-    "StyleMoments", "StyleStatistics", "Survey", "SurveyStatistics", "Update", "UpdateStatistics",
-    "WhitenedScore", "check_answer", "decode_query", "decode_statistics", "encode_query",
-    "encode_statistics", "node_bounds", "total",
+    "Affinity", "AffinityStatistics", "Aggregator", "Batch", "BatchStatistics", "Bounded",
+    "BoundedStatistics", "BoundedStyle", "BoundedSurvey", "Contrast", "ContrastStatistics",
+    "Differences", "Divide", "DivideStatistics", "Expect", "ExpectStatistics", "Group",
+    "GroupStatistics", "Initialise", "Noised", "Parameters", "Part", "Query", "S", "Scaled",
+    "Score", "ScoreStatistics", "Shares", "SizeMembership", "Sketch", "StartStatistics",
+    "Statistics", "StyleMoments", "StyleStatistics", "Survey", "SurveyStatistics", "Update",
+    "UpdateStatistics", "WhitenedScore", "check_answer", "decode_query", "decode_statistics",
+    "encode_query", "encode_statistics", "node_bounds", "total",
 ]  # fmt: skip

@@ -1,0 +1,115 @@
+"""Splits on a tree, and laws on them, on every table of natural clients with at least 300 of them.
+
+    python experiments/shapes.py  # resumes; writes results/shapes.jsonl and a table
+
+80 % of the clients are learned from: K is chosen among 1 to 12 by a fifth of them, and the mixture is
+what `shape` says. The other 20 % are compared with as many simulated clients as `compare` draws. Pairs:
+both shapes learn from the same clients with the same seeds. POLYURN_DATA is the folder with the tables.
+"""
+
+import argparse
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+import polyurn as pu
+from polyurn.counts import client_sizes
+
+sys.path.insert(0, __file__.rsplit("/", 1)[0])
+from populations import FOLDER
+from records import run_all
+
+TABLES = {
+    "digits": ("nist_digits_by_writer", 10),
+    "speech": ("speech_commands", 35),
+    "race": ("acs2024_race", 9),
+    "income": ("acs2024_income", 41),
+    "genres": ("movielens_user_genre", 20),
+    "stars": ("movielens_user_rating", 10),
+    "rodents": ("portal_rodents_plot_year", 29),
+    "brown_pos": ("brown_pos", 70),
+    "lecturers": ("insteval_lecturer", 5),
+    "flights": ("flights_plane_destination", 104),
+    "hair": ("celeba_hair", 7),
+    "chat": ("nps_chat_user_act", 15),
+    "letters": ("femnist_lowercase_q_to_z", 10),
+    "codons": ("ecoli_gene_codon", 64),
+    "smiling": ("celeba_smiling_full", 2),
+    "sentiment": ("sent140_test_part", 2),
+    "airlines": ("openflights_airline_country", 224),
+    "counties": ("us_county_vote_2024", 3),
+    "UN votes": ("un_votes_country_session", 3),
+    "commits": ("django_author_hour", 24),
+    "households": ("completejourney_household_category", 290),
+    "gut": ("atlas1006_gut_genus", 130),
+    "emotions": ("meld_speaker_emotion", 7),
+}
+COMPONENTS = (1, 2, 3, 4, 6, 8, 12)
+N_SEEDS = 5
+
+
+def run(table: str, seed: int) -> dict[str, Any]:
+    """One split of the clients: Dirichlet-multinomials, and what `auto` keeps."""
+    folder, n_categories = TABLES[table]
+    read = pu.read_table(FOLDER / folder / "histograms.parquet")
+    counts = pu.table_histograms(read, categories=n_categories, count="count").counts
+    split = pu.split_clients(counts, held_out=0.2, rng=[seed, 1])
+    return {shape: _learned(split, counts, shape, seed) for shape in ("dirichlet", "auto")}
+
+
+def _learned(split: pu.ClientSplit, counts: Any, shape: Any, seed: int) -> dict[str, Any]:
+    began = time.process_time()
+    choice = pu.select(
+        pu.LocalAggregator(split.fitted, rng=[seed, 2]), COMPONENTS, n_categories=counts.shape[1],
+        max_size=int(client_sizes(counts).max()), shape=shape, rng=[seed, 3],
+    )  # fmt: skip
+    seconds = time.process_time() - began
+    row = pu.compare({"mdm": choice.mdm}, split, n_bootstrap=100, n_splits=300, rng=[seed, 4])[
+        "mdm"
+    ]
+    assert row.log_likelihood_given_size is not None
+    assert row.auc is not None
+    return {
+        "n_components": choice.n_components,
+        "stages": [vars(stage) for stage in choice.stages],
+        "n_rounds": choice.n_rounds,
+        "upload": max(one.n_numbers for one in choice.rounds),
+        "cpu_seconds": seconds,
+        "log q": row.log_likelihood_given_size.value,
+        "AUC": row.auc.value,
+        "energy": row.energy_ratio,
+    }
+
+
+def main() -> None:
+    """Run what is missing, then print the table."""
+    parser = argparse.ArgumentParser(description="Splits and laws on natural clients.")
+    parser.add_argument("--seeds", type=int, default=N_SEEDS, help="splits per table")
+    parser.add_argument("--only", nargs="*", choices=[*TABLES], default=[*TABLES], help="tables")
+    given = parser.parse_args()
+    grid = [{"table": name, "seed": s} for s in range(given.seeds) for name in given.only]
+    records = list(run_all("shapes", grid, run))
+    print("| clients | shape | K | energy | AUC | log q(c given n) | rounds | upload | CPU, s |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for name in given.only:
+        mine = [r for r in records if r["settings"]["table"] == name]
+        for shape in ("dirichlet", "auto"):
+            rows = [r[shape] for r in mine]
+            kept = [next((s["shape"] for s in r["stages"][::-1] if s["kept"]), "–") for r in rows]
+            which = ", ".join(f"{kept.count(s)} {s}" for s in sorted({*kept}) if s != "–") or "DM"
+            cells = [
+                ", ".join(str(r["n_components"]) for r in rows),
+                *(f"{np.mean([r['energy'] for r in rows]):.2f}",),
+                *(f"{np.mean([r['AUC'] for r in rows]):.3f}",),
+                *(f"{np.mean([r['log q'] for r in rows]):.3f}",),
+                f"{max(r['n_rounds'] for r in rows)}",
+                f"{max(r['upload'] for r in rows):,}",
+                f"{np.mean([r['cpu_seconds'] for r in rows]):.0f}",
+            ]
+            print(f"| {name} | {which} | {' | '.join(cells)} |")
+
+
+if __name__ == "__main__":
+    main()

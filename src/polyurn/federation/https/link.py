@@ -155,7 +155,8 @@ async def _read(response: aiohttp.ClientResponse) -> bytes | None:
     """A message; None if there is none yet."""
     if response.status == 204:
         return None
-    if response.status != 200 or (response.content_length or MOST_MESSAGE + 1) > MOST_MESSAGE:
+    length = response.content_length
+    if response.status != 200 or length is None or length > MOST_MESSAGE:
         raise _RefusedError(response.status)
     return await response.read()
 

@@ -18,6 +18,7 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from logging.handlers import RotatingFileHandler
 from typing import Any
 
@@ -209,6 +210,11 @@ class Switchboard:
             own.popleft()
         if whose != _OPERATOR and len(own) > _MOST_CONNECTIONS:
             own.popleft().abort()
+
+    def close(self) -> None:
+        """End all connections."""
+        for transport in chain.from_iterable(self._connections.values()):
+            transport.abort()
 
     def seldom(self, what: str) -> None:
         """Log what strangers and hostile nodes can cause, once a minute at most."""
@@ -441,6 +447,7 @@ async def serve(files: FederationFolder, host: str) -> None:
         port = int(federation.address.rpartition(":")[2])
         await _Door(board, runner.server, context).listen(host, port)
     finally:
+        board.close()
         await runner.cleanup()
 
 

@@ -12,6 +12,7 @@ POLYURN_DATA is the folder with the tables, ../shared/data by default.
 
 import argparse
 import csv
+import dataclasses
 import hashlib
 import json
 import os
@@ -36,7 +37,7 @@ HERE = Path(__file__).parent
 DATA = Path(os.environ.get("POLYURN_DATA", HERE.parents[1] / "shared" / "data"))
 FEDERATIONS = tomllib.loads((HERE / "federations.toml").read_text())
 # Raise it when a model or card would come out differently.
-VERSION = 1
+VERSION = 2
 HELD_OUT, SEED = 0.3, 0
 # Digits that a client's likelihood can feel are far fewer.
 DIGITS = 6
@@ -110,6 +111,8 @@ def compact(mdm: pu.MDM, categories: list[str]) -> pu.MDM:
     shares = _digits(shares)
     shares /= np.repeat(np.add.reduceat(shares, of_bin), np.diff(np.append(of_bin, len(fine) - 1)))
     sizes = pu.Sizes(pu.SizeBins(bins.edges, fine, shares), masses / masses.sum(axis=1)[:, None])
+    if mdm.splits is not None:
+        return dataclasses.replace(mdm, sizes=sizes, categories=categories)
     weights = _digits(mdm.weights)
     return pu.MDM(weights / weights.sum(), _digits(mdm.alphas), sizes, categories=categories)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM, Relabelled
 from polyurn.model.sizes import SizeBins, Sizes
-from polyurn.model.splits import Splits
+from polyurn.model.splits import Laws, Splits
 from polyurn.model.trees import Tree
 from strategies import mdms
 
@@ -165,6 +165,22 @@ def test_splits_that_add_up_are_relabelled_as_the_mixture_that_they_are():
             error = np.sqrt((x.var(axis=0) + y.var(axis=0)) / len(x))
             assert (np.abs(x.mean(axis=0) - y.mean(axis=0)) < 5 * error).all()
         assert (a.sum(axis=1) == 12).all()
+
+
+@pytest.mark.parametrize("mean", [3, 12, 150])
+def test_scaled_clients_of_laws_are_as_even_as_before(mean):
+    """Counts of a mixture with laws are scaled: laws are not known beyond the sizes of the fit."""
+    laws = Laws([0, 1, 2, 4], np.zeros((1, 2, 2, 4)))
+    splits = Splits(Tree([[1, 4], [2, 3]]), [[[500.0, 100.0], [300.0, 200.0]]], laws)
+    mdm = MDM([1.0], None, Sizes.constant(30), splits=splits, categories=["a", "b", "c"])
+    other = mdm.resized(mean)
+    counts = other.sample(4_000, rng=0)
+    assert counts.sum(axis=1).mean() == pytest.approx(mean, rel=0.02)
+    assert counts.sum(axis=1).min() >= 1
+    assert other.mean().sum() == pytest.approx(mean)
+    assert other.categories == mdm.categories
+    shares = counts.sum(axis=0) / counts.sum()
+    np.testing.assert_allclose(shares, mdm.mean() / mdm.mean().sum(), atol=0.02)
 
 
 def test_a_mixture_with_splits_has_no_marginal_rule():

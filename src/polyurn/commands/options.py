@@ -148,19 +148,20 @@ class RelabelOptions:
         *,
         seed: int,
     ) -> "Saved[MDM]":
-        """A mixture with these labels, as frequent as their codes."""
+        """A mixture with these labels, as frequent as their codes, and its sizes scaled."""
         from numpy import bincount
 
         n_labels = labels if isinstance(labels, int) else len(labels)
         shares = None if codes is None else bincount(codes, minlength=n_labels)
         mdm: Any = saved.model.relabelled(labels, self.match or "rank", shares=shares, rng=seed)
-        return replace(saved, model=mdm, categories=mdm.categories)
+        return self.resized(replace(saved, model=mdm, categories=mdm.categories))
 
     def resized(self, saved: "Saved[MDM]") -> "Saved[MDM]":
         """A mixture with sizes of the mean that is asked for."""
         if self.mean_size is None:
             return saved
-        return replace(saved, model=saved.model.resized(self.mean_size))
+        mdm: Any = saved.model.resized(self.mean_size)
+        return replace(saved, model=mdm)
 
     def asked(self, path: Path) -> bool:
         """Whether this model is to be laid over labels that are not its own."""

@@ -193,12 +193,12 @@ def _read(
     asked = context.params
     style, population, n_clients = asked["style"], asked["population"], asked["n_clients"]
     drawn_from = read_model(clients) if is_model(clients) else None
-    if drawn_from is not None:
+    if drawn_from is not None and not laid.asked(clients):
         drawn_from = laid.resized(drawn_from)
     n_features = 0 if style is None else load_saved(style, Style).model.space.n_features
     n_asked = None
     if drawn_from is not None and n_clients is not None:
-        n_asked = round(n_clients * drawn_from.model.mean().sum())
+        n_asked = round(n_clients * (laid.mean_size or drawn_from.model.mean().sum()))
     say_memory(labels, clients, columns.count, say, n_features=n_features, n_asked=n_asked)
     held = read_proxy(
         PointFile.read(labels, say),

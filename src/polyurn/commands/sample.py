@@ -80,8 +80,8 @@ def _read(path: Path, laid: RelabelOptions, categories: str | None, seed: int) -
         raise ParameterError("--match has no effect without --categories: leave it out")
     if laid.match == "marginal":
         raise ParameterError("--match marginal needs labels, which `partition` has: use rank")
-    saved, labels = laid.resized(read_model(path)), declared_categories(categories)
-    return saved if labels is None else laid.relabelled(saved, labels, seed=seed)
+    saved, labels = read_model(path), declared_categories(categories)
+    return laid.resized(saved) if labels is None else laid.relabelled(saved, labels, seed=seed)
 
 
 def _is_folder(output: Path) -> bool:

@@ -28,6 +28,7 @@ from polyurn.memory import check_memory
 from polyurn.model.names import check_names, laid, names_of, side_of
 from polyurn.model.relabelling import (
     Rule,
+    check_mean_size,
     destinations,
     label_shares,
     scaled_sizes,
@@ -328,8 +329,10 @@ class MDM(Plotted, EqualArrays):
             alphas = with_marginal(alphas, self.weights * self.sizes.mean(), wanted)
         return MDM(self.weights, alphas, self.sizes, categories=names)
 
-    def resized(self, mean_size: float) -> "MDM":
+    def resized(self, mean_size: float) -> "MDM | Relabelled":
         """The same clients with all sizes scaled, so that a client holds `mean_size` points in the mean.
+
+        Laws are known for the sizes that they were learned from: with them, drawn counts are scaled.
 
         Examples
         --------
@@ -337,6 +340,8 @@ class MDM(Plotted, EqualArrays):
         >>> f"{mdm.mean().sum():.0f}"
         '100'
         """
+        if self.splits is not None and self.splits.laws is not None:
+            return Relabelled(self, np.eye(self.n_categories), self.categories).resized(mean_size)
         return replace(self, sizes=scaled_sizes(self.sizes, self.weights, mean_size))
 
     def size_marginal(self) -> NDArray[np.float64]:
@@ -394,11 +399,14 @@ class Relabelled(EqualArrays):
     parts : float array of shape (mdm.n_categories, n_labels)
         Which part of each category's points becomes which label: rows sum to one.
     categories : tuple of str or None
+    factor : float
+        How many times as many points clients hold as they were drawn with, rounded at random.
     """
 
     mdm: MDM
     parts: NDArray[np.float64]
     categories: tuple[str, ...] | None = None
+    factor: float = 1.0
 
     @property
     def n_categories(self) -> int:
@@ -412,11 +420,12 @@ class Relabelled(EqualArrays):
 
     def mean(self) -> NDArray[np.float64]:
         """Expected histogram of a client, shape (n_labels,)."""
-        return np.asarray(self.mdm.mean() @ self.parts)
+        return np.asarray(self.factor * self.mdm.mean() @ self.parts)
 
     def resized(self, mean_size: float) -> "Relabelled":
-        """As `MDM.resized`."""
-        return replace(self, mdm=self.mdm.resized(mean_size))
+        """As `MDM.resized`, by scaling drawn counts."""
+        check_mean_size(mean_size)
+        return replace(self, factor=mean_size / float(self.mdm.mean().sum()))
 
     def sample(
         self, n_clients: int, *, rng: int | np.random.Generator | None = None
@@ -435,7 +444,12 @@ class Relabelled(EqualArrays):
             labels = np.flatnonzero(self.parts[j])
             alphas = self.mdm.alphas[components, j][:, None] * self.parts[j, labels]
             counts[:, labels] += rng.multinomial(drawn[:, j], dirichlet(alphas, rng))
-        return np.asarray(counts)
+        if self.factor == 1:
+            return np.asarray(counts)
+        scaled = np.floor(self.factor * counts + rng.random(counts.shape)).astype(np.int64)
+        empty = np.flatnonzero(scaled.sum(axis=1) == 0)
+        scaled[empty, counts[empty].argmax(axis=1)] = 1
+        return np.asarray(scaled)
 
 
 @dataclass(frozen=True, eq=False)

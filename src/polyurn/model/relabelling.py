@@ -91,8 +91,7 @@ def with_marginal(
 
 def scaled_sizes(sizes: Sizes, weights: NDArray[np.float64], mean: float) -> Sizes:
     """The same sizes in another unit, so that a client holds `mean` points in the mean."""
-    if not (mean >= 1 and np.isfinite(mean)):
-        raise ParameterError(f"expected a mean size of at least 1, got {mean}")
+    check_mean_size(mean)
     factor = mean / float(weights @ sizes.mean())
     for _ in range(_SCALINGS):  # sizes are whole and at least 1, so that no formula has the factor
         scaled = _times(sizes, factor)
@@ -101,6 +100,12 @@ def scaled_sizes(sizes: Sizes, weights: NDArray[np.float64], mean: float) -> Siz
             break
         factor *= (mean / found) if found > 1 else 0.5
     return scaled
+
+
+def check_mean_size(mean: float) -> None:
+    """Refuse a mean that no clients with a point each can have."""
+    if not (mean >= 1 and np.isfinite(mean)):
+        raise ParameterError(f"expected a mean size of at least 1, got {mean}")
 
 
 def _times(sizes: Sizes, factor: float) -> Sizes:

@@ -115,6 +115,8 @@ def _laid_over(
     mdm: MDM, pooled: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> tuple[MDM | Relabelled, ...]:
     """A federation with the clients' sizes, over equally frequent labels and their pooled shares."""
+    if mdm.splits is not None and mdm.splits.laws is not None:
+        sizes = np.minimum(sizes, mdm.max_size)  # beyond, laws are not known
     bins = SizeBins(np.union1d(np.union1d(sizes, sizes + 1), [1]))
     masses = np.bincount(bins.locate(sizes), minlength=bins.n_bins) / len(sizes)
     same = replace(mdm, sizes=Sizes(bins, np.tile(masses, (mdm.n_components, 1))))

@@ -61,9 +61,10 @@ def run(table: str, seed: int) -> dict[str, Any]:
 
 def _learned(split: pu.ClientSplit, counts: Any, shape: Any, seed: int) -> dict[str, Any]:
     began = time.process_time()
-    choice = pu.select(
-        pu.LocalAggregator(split.fitted, rng=[seed, 2]), COMPONENTS, n_categories=counts.shape[1],
-        max_size=int(client_sizes(counts).max()), shape=shape, rng=[seed, 3],
+    choice = pu.fit(
+        pu.LocalAggregator(split.fitted, rng=[seed, 2]), n_components=COMPONENTS,
+        n_categories=counts.shape[1], max_size=int(client_sizes(counts).max()), shape=shape,
+        rng=np.random.default_rng([seed, 3]),
     )  # fmt: skip
     seconds = time.process_time() - began
     row = pu.compare({"mdm": choice.mdm}, split, n_bootstrap=100, n_splits=300, rng=[seed, 4])[

@@ -97,6 +97,7 @@ def page_of(text_of):
         comparison=SavedComparison(replace(compared, rows=rows), made(data=text())),
         runs=runs,
         clients={"true": clients, populations[0]: clients[::2], populations[1]: clients[1::2]},
+        match="position",
         style=Saved(material.style(), tuple(names), made(data=text()), tuple(features)),
         features=pool_features.reshape(len(labels), -1),
         labels=labels,

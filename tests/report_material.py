@@ -151,6 +151,7 @@ def everything():
         "comparison": comparison(),
         "runs": runs(),
         "clients": {"true": true_clients()},
+        "match": "position",
         "title": "A <federation>",
     }
 

@@ -142,7 +142,9 @@ def judge(
     n = len(there.held_out)
     fitted, held_out = range(len(there.live_counts)), range(-n, 0)  # nobody is in both
     populations: dict[str, Compared] = {"mdm": mdm, "iid": clients["iid"]}
-    return compare(populations, there.held_out, clients=held_out, fitted=fitted, rng=rng)
+    return compare(
+        populations, there.held_out, match="position", clients=held_out, fitted=fitted, rng=rng
+    )
 
 
 def tune(

@@ -44,7 +44,7 @@ def test_populations_of_other_categories_are_refused():
 
 
 def test_names_are_as_many_as_categories():
-    with pytest.raises(ParameterError, match="expected 10 different category names, got 2"):
+    with pytest.raises(ParameterError, match="expected 10 category names, got 2"):
         gathered(selection().mdm, categories=["a", "b"])
 
 

@@ -211,6 +211,7 @@ def _written(
     page = report_on(
         Saved(learned.model, there.categories, provenance),
         clients={"true": there.held_out, **simulated},
+        categories=there.categories,
         title=f"What the federation of {there.name} looks like",
         **material,
     ).html()

@@ -230,7 +230,7 @@ def _tables(
     sources = [mdm, *clients.values()]
     names = categories or next((found for one in sources if (found := names_of(one))), None)
     names = None if names is None else tuple(names)
-    if mdm is not None:
+    if mdm is not None and mdm.categories is not None:
         check_own(categories, mdm, mdm.n_categories)
     checked = {name: columns_of(table) for name, table in clients.items()}
     widths = [table.shape[1] for table, own in checked.values() if own is None]

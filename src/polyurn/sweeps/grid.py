@@ -139,6 +139,7 @@ def sweep_trainer(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from polyurn import Partition
     >>> def train(clients, settings, seed):
     ...     for round_ in (1, 2):

@@ -20,7 +20,7 @@ from polyurn.storage.run_log import FinishedRun
 from polyurn.sweeps.choice_of_settings import best_settings
 from polyurn.sweeps.run_scores import AGAIN, LOSS, direction, score_runs
 from polyurn.sweeps.verdict import Verdict
-from polyurn.training.fedavg import is_number
+from polyurn.typed.json_form import is_finite
 
 
 def sweep_section(material: Material) -> Section | None:
@@ -282,7 +282,7 @@ def _format(metric: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    return value if is_number(value) else str(value)
+    return value if is_finite(value) else str(value)
 
 
 def _numbers_first(value: Any) -> tuple[bool, Any]:

@@ -20,8 +20,8 @@ test: $(VENV)/.dev ## Run the tests, doctests and documentation examples
 fuzz: $(VENV)/.dev ## Feed 20,000 bad inputs to the commands and the API (20 min on two cores)
 	PYTHONPATH=tests $(BIN)/python -m fuzz
 
-browser: $(VENV)/.dev ## Open a report in Chromium, which is installed if it can be
-	$(BIN)/python -m pytest tests/report/test_browser.py
+browser: $(VENV)/.dev ## Open a report and the zoo page in Chromium, which is installed if it can be
+	$(BIN)/python -m pytest tests/report/test_browser.py tests/zoo/test_zoo_page.py
 
 check: lint types test docs ## What CI runs: format, lint, types, tests, docs
 

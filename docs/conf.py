@@ -1,9 +1,12 @@
 """Settings of the documentation: Markdown pages and our own docstrings; nothing is downloaded."""
 
+from pathlib import Path
+
 import typer
 
 import polyurn
 from polyurn.commands.app import app as commands
+from polyurn.zoo.zoo_page import zoo_page
 
 project = "polyurn"
 author = copyright = "The polyurn developers"
@@ -25,6 +28,13 @@ suppress_warnings = ["ref.python"]  # "shape (n_clients,)" is prose, whatever el
 
 def setup(app):
     app.connect("source-read", _add_help)
+    app.connect("build-finished", _add_zoo_page)
+
+
+def _add_zoo_page(app, error):
+    """The page of `polyurn zoo --page`, beside the others."""
+    if error is None and app.builder.format == "html":
+        (Path(app.outdir) / "zoo-page.html").write_text(zoo_page(), encoding="utf-8")
 
 
 def _add_help(app, docname, source):

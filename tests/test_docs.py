@@ -147,7 +147,8 @@ def shell_blocks(text, kind="sh"):
 def test_every_command_on_a_page_is_one_that_the_command_line_takes(line):
     command, (name, *arguments) = COMMANDS, shlex.split(line, comments=True)
     while hasattr(command, "commands"):  # a group: the next word names one of its commands
-        if command.invoke_without_command and not arguments:  # or it is a command by itself
+        by_itself = not arguments or arguments[0].startswith("-")
+        if command.invoke_without_command and by_itself:
             break
         name, *arguments = arguments
         command = command.commands[name]

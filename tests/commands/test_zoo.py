@@ -82,3 +82,18 @@ def test_a_partition_a_table_and_a_mixture_are_compared_to_the_zoo(run, labels):
     assert "Hellinger" in ran.err
     assert "about Dirichlet(" in ran.err
     json.loads(run("compare-to-zoo", "clients.csv", "--json").out)
+
+
+def test_the_page_is_written_and_opened_only_at_a_terminal(run, tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    ran = run("zoo", "--page")
+    assert ran.code == 0
+    assert (tmp_path / "zoo.html").read_text("utf-8").startswith("<!doctype html>")
+    assert (tmp_path / "zoo.html").resolve().as_uri() in ran.err
+    assert opened == []
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert run("zoo", "--page").code == 0
+    assert opened == [(tmp_path / "zoo.html").resolve().as_uri()]
+    assert_refused(run("zoo", "--page", "--json"), "--page has no effect with --json")

@@ -1,12 +1,15 @@
 """`polyurn zoo` and `polyurn zoo show`: models of real federations that come with polyurn."""
 
+import sys
+import webbrowser
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 from rich.text import Text
 
-from polyurn.commands.console import print_json, show
-from polyurn.commands.declare import argument
+from polyurn.commands.console import print_json, say, show
+from polyurn.commands.declare import Unless, argument, option
 from polyurn.commands.options import AS_JSON
 
 if TYPE_CHECKING:
@@ -15,15 +18,27 @@ if TYPE_CHECKING:
     from polyurn.zoo.cards import Card
 
 
-def zoo_command(*, context: typer.Context, as_json: bool = AS_JSON) -> None:
+def zoo_command(
+    *,
+    context: typer.Context,
+    page: bool = option(
+        False,
+        "Write zoo.html, a page that draws their clients with your labels, and open it.",
+        Unless("as_json"),
+    ),
+    as_json: bool = AS_JSON,
+) -> None:
     """Models of real federations, which every command takes as zoo:NAME.
 
-    Example: `polyurn zoo`
+    Examples: `polyurn zoo`, `polyurn zoo --page`
     """
     from polyurn.typed.json_form import to_json
     from polyurn.zoo.federations import card, names
 
     if context.invoked_subcommand is not None:
+        return
+    if page:
+        _write_page(Path("zoo.html"))
         return
     cards = [card(name) for name in names()]
     if as_json:
@@ -31,6 +46,20 @@ def zoo_command(*, context: typer.Context, as_json: bool = AS_JSON) -> None:
     else:
         show(_list(cards))
         show(Text("polyurn zoo show NAME has a card; polyurn partition labels.csv zoo:NAME cuts"))
+
+
+def _write_page(output: Path) -> None:
+    """Write the page; at a terminal, open it in the browser too."""
+    from polyurn.storage.files import check_writable, write_whole
+    from polyurn.zoo.zoo_page import zoo_page
+
+    check_writable(output)
+    page = zoo_page().encode()
+    write_whole(output, lambda file: file.write(page))
+    address = output.resolve().as_uri()
+    say(f"wrote {output} ({len(page) / 1e3:.0f} kB): open {address}")
+    if sys.stderr.isatty():
+        webbrowser.open(address)
 
 
 def show_command(

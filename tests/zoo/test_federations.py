@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import polyurn as pu
-from polyurn.errors import FileError, ParameterError
+from polyurn.errors import FileError, ParameterError, PolyurnError
 from polyurn.storage.models import ZOO_FOLDER
 from polyurn.zoo.cards import FEW_CLIENTS, MOST_AUC
 
@@ -82,11 +82,17 @@ def test_a_dataset_is_cut_by_its_own_labels():
     assert parts.sizes.mean() == pytest.approx(50, rel=0.05)
 
 
-def test_labels_that_are_none_are_refused():
-    for labels, words in (
-        ([], "label for each"),
-        ([[1, 2]], "label for each"),
-        ([-1, 2], "from 0"),
-    ):
-        with pytest.raises(ParameterError, match=words):
-            pu.zoo.like("flights", labels)
+@pytest.mark.parametrize(
+    "labels",
+    [[], [[1, 2]], [-1, 2], [0.5, 1.0], [None, "a"], [1, 10**12], ["a", "a"], 3, object(), None],
+    ids=str,
+)
+def test_labels_that_are_none_are_refused(labels):
+    with pytest.raises(ParameterError):
+        pu.zoo.like("flights", labels)
+
+
+@pytest.mark.parametrize("given", [None, 3, "x", [[-1, 2]], [[1, 2]], object()], ids=str)
+def test_clients_that_are_none_are_refused(given):
+    with pytest.raises(PolyurnError):
+        pu.zoo.nearest(given)

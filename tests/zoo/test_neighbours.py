@@ -15,7 +15,9 @@ LABELS = np.random.default_rng(0).integers(0, 10, 20_000)
 def test_a_cut_by_a_federation_is_nearest_to_it(name, match):
     mdm = pu.zoo.like(name, LABELS, match=match, mean_size=60, rng=1)
     found = pu.zoo.nearest(mdm.sample(500, rng=2), rng=3)
-    assert name in [row.name for row in found.rows[:2]]
+    at = {row.name: row.labels for row in found.rows}
+    assert at[name].value <= found.rows[0].labels.value + 0.002  # mild skew is near other mild skew
+    assert name in [row.name for row in found.rows[:6]]
 
 
 def test_clients_of_a_federation_are_as_near_as_chance_and_have_its_sizes():

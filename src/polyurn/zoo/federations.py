@@ -3,15 +3,20 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 
 from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM, Relabelled
+from polyurn.model.names import Labels
 from polyurn.model.relabelling import Rule
 from polyurn.storage.documents import read_document
 from polyurn.storage.models import ZOO, ZOO_FOLDER, load_saved
 from polyurn.typed.arguments import checked
+from polyurn.typed.arrays import ids_of
 from polyurn.zoo.cards import Card
+
+# Numbers beyond are ids, not labels.
+_MOST_LABELS = 1_000_000
 
 
 def names() -> tuple[str, ...]:
@@ -88,18 +93,19 @@ def like(
     return found if mean_size is None else found.resized(mean_size)
 
 
-def labels_of(labels: object) -> tuple[int | Sequence[str], ArrayLike]:
+def labels_of(labels: object) -> tuple[int | Sequence[str], NDArray[np.int64]]:
     """The labels of a dataset, by number or name, and how many points each has."""
-    names = getattr(labels, "categories", None)
-    if names is not None:  # `integrations.huggingface.Labels`
-        return names, np.bincount(getattr(labels, "labels", []), minlength=len(names))
-    given = np.asarray(labels)
-    if given.ndim != 1 or len(given) == 0:
-        raise ParameterError(f"expected a label for each point, got shape {given.shape}")
-    if given.dtype.kind in "iu":
-        if given.min() < 0:
-            raise ParameterError(f"expected labels from 0 on, got {given.min()}")
-        counts = np.bincount(given)
-        return len(counts), counts
-    found, counts = np.unique(given.astype(str), return_counts=True)
-    return tuple(found.tolist()), counts
+    if isinstance(labels, Labels):
+        return labels.categories, np.bincount(labels.labels, minlength=len(labels.categories))
+    given = ids_of(labels, "labels")
+    if len(given) == 0:
+        raise ParameterError("expected a label for each point, got none")
+    if given.dtype.kind in "US":
+        found, counts = np.unique(given, return_counts=True)
+        return tuple(found.tolist()), counts
+    if given.dtype.kind not in "iu" or given.min() < 0 or given.max() >= _MOST_LABELS:
+        raise ParameterError(
+            f"expected labels as texts or as whole numbers from 0 to {_MOST_LABELS - 1}, got "
+            f"{given.min()} to {given.max()}"
+        )
+    return int(given.max()) + 1, np.bincount(given)

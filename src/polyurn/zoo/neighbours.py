@@ -17,6 +17,7 @@ from scipy.stats import wasserstein_distance
 
 from polyurn.comparison.estimates import Estimate
 from polyurn.counts import check_counts, client_sizes
+from polyurn.errors import CountsError
 from polyurn.model.mdm import MDM, Relabelled
 from polyurn.model.relabelling import Rule
 from polyurn.model.sizes import SizeBins, Sizes
@@ -26,6 +27,7 @@ from polyurn.typed.plotted import Plotted
 from polyurn.zoo.cards import Profile, profile
 from polyurn.zoo.federations import load, names
 
+_FEWEST_CLIENTS = 10
 _WIDTH = 1.96  # of a 95 % interval, in standard errors
 
 
@@ -68,7 +70,7 @@ class Neighbours(Plotted):
 def nearest(
     clients: object,
     *,
-    max_clients: Annotated[int, AtLeast(10)] = 1_000,
+    max_clients: Annotated[int, AtLeast(_FEWEST_CLIENTS)] = 1_000,
     rng: int | np.random.Generator | None = None,
 ) -> Neighbours:
     """Which federations of the zoo clients resemble.
@@ -92,6 +94,8 @@ def nearest(
         clients = clients.sample(max_clients, rng=rng)
     table = check_counts(clients)
     n = table.shape[0]
+    if n < _FEWEST_CLIENTS:
+        raise CountsError(f"expected at least {_FEWEST_CLIENTS} clients to compare, got {n}")
     some = table[rng.permutation(n)[:max_clients]]
     dense = some if isinstance(some, np.ndarray) else some.toarray()
     sizes, pooled = client_sizes(some), dense.sum(axis=0)

@@ -25,7 +25,7 @@ from polyurn.typed.declared import Floats
 from polyurn.wire import Divide, DivideStatistics
 
 # Multiples of an M-step that are tried, as far as an upload allows.
-_STEPS = (1.0, 3.0, 0.3, 9.0)
+_STEPS = (1.0, 0.3, 3.0, 9.0)
 # No logarithm of a concentration moves further in an M-step: its surrogate is no better far away.
 _LONGEST = 2.0
 # θ is drawn to 0 by so much: it fixes what changes no probability.
@@ -87,7 +87,7 @@ class SplitClimb:
             self.mdm = self.trials[i]
             self._look(sums[i])
         else:  # nearer, from the same point
-            self._steps = tuple(step / 20 for step in self._steps)
+            self._steps = tuple(step / 10 for step in self._steps)
         self.trials = [self._at(step) for step in self._steps[:n_trials]]
 
     def goes_on(self, tol: float) -> bool:

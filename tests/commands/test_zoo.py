@@ -63,6 +63,24 @@ def test_samples_have_as_many_labels_as_are_asked_for(run, labels):
     assert_refused(run("sample", "zoo:flights", "--clients", 4, "--match", "rank"), "--categories")
 
 
+def test_a_plan_is_made_for_clients_like_those_of_a_federation(run):
+    options = (
+        "--clients",
+        2000,
+        "--categories",
+        3,
+        "--components",
+        2,
+        "--epsilon",
+        "4",
+        "--runs",
+        1,
+    )
+    told = run("privacy", "plan", *options, "--like", "zoo:lecturers", "--match", "rank", "--json")
+    assert told.code == 0
+    assert len(told.json()["losses"]) == 2
+
+
 def test_options_of_mixtures_are_refused_with_a_table(run, labels):
     table = "clients.csv"
     with open(table, "w") as file:

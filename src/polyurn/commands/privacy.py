@@ -7,7 +7,7 @@ from pathlib import Path
 
 from polyurn.commands.console import print_json, say, show
 from polyurn.commands.declare import option
-from polyurn.commands.options import AS_JSON, SEED
+from polyurn.commands.options import AS_JSON, SEED, RelabelOptions
 
 
 def plan_command(
@@ -18,7 +18,10 @@ def plan_command(
     size: int = option(20, "Points of a client."),
     epsilon: str = option("0.5,1,2,4", "Values of epsilon, with commas."),
     delta: float | None = option(None, "Delta; default: clients^-1.1."),
-    like: Path | None = option(None, "MDM file to draw clients from; default: random mixtures."),
+    like: Path | None = option(
+        None, "MDM file, or zoo:NAME, to draw clients from; default: random mixtures."
+    ),
+    laid: RelabelOptions,
     runs: int = option(3, "Simulated federations."),
     seed: int = SEED,
     as_json: bool = AS_JSON,
@@ -40,10 +43,17 @@ def plan_command(
         raise ParameterError(
             f"expected --epsilon as numbers with commas, got {epsilon!r}"
         ) from None
+    mdm = None
+    if like is not None:
+        saved = read_model(like)
+        asked = laid.asked(like)
+        mdm = (
+            laid.relabelled(saved, categories, seed=seed) if asked else laid.resized(saved)
+        ).model
     losses = expected_losses(
         LocalAggregator, epsilons, n_clients=clients, n_categories=categories,
         n_components=components, size=size, delta=delta, n_runs=runs,
-        like=None if like is None else read_model(like).model, rng=seed, on_run=say,
+        like=mdm, rng=seed, on_run=say,
     )  # fmt: skip
     if as_json:
         print_json({"losses": [loss.to_json() for loss in losses]})

@@ -1,5 +1,6 @@
 """Settings of the documentation: Markdown pages and our own docstrings; nothing is downloaded."""
 
+<<<<<<< HEAD
 from pathlib import Path
 
 import typer
@@ -7,6 +8,9 @@ import typer
 import polyurn
 from polyurn.commands.app import app as commands
 from polyurn.zoo.zoo_page import zoo_page
+=======
+import polyurn
+>>>>>>> 29dcbfa (A front door for three users; pages of commands, results and decisions in a third of the words)
 
 project = "polyurn"
 author = copyright = "The polyurn developers"
@@ -24,6 +28,7 @@ napoleon_use_param = napoleon_use_rtype = False  # types are prose: "int array o
 autodoc_typehints = "none"  # the docstrings give types together with shapes
 autodoc_member_order = "bysource"
 suppress_warnings = ["ref.python"]  # "shape (n_clients,)" is prose, whatever else has that name
+<<<<<<< HEAD
 
 
 def setup(app):
@@ -64,3 +69,5 @@ def _default(parameter):
         return " Required."
     unset = parameter.default is None or isinstance(parameter.default, bool)
     return "" if unset else f" By default `{parameter.default}`."
+=======
+>>>>>>> 29dcbfa (A front door for three users; pages of commands, results and decisions in a third of the words)

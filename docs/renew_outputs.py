@@ -1,7 +1,7 @@
 """What the pages show of outputs and evidence, made again.
 
     python docs/renew_outputs.py          # the pages with outputs (a minute; extra demo)
-    python docs/renew_outputs.py results  # the tables of training in docs/results.md, from the records
+    python docs/renew_outputs.py results  # the tables of docs/results.md, from the records
 
 Runs every `$ command` of a page's console blocks, in an empty folder and after the examples above it,
 and puts below it what it prints; progress lines are left out, as a terminal does not keep them. Between
@@ -33,6 +33,7 @@ TRAINING = re.compile(r"(<!-- tables of (\w+) -->\n)(.*?)(<!-- end of tables -->
 TRAINING_SCRIPTS = (
     "cifar10", "cifar10_cnn", "flights_by_plane", "digits_by_writer", "census", "disjoint",
 )  # fmt: skip
+LIKENESS = re.compile(r"(<!-- likeness -->\n)(.*?)(<!-- end of likeness -->)", re.DOTALL)
 STYLES = re.compile(r"(<!-- styles: (\w+) -->\n)(.*?)(<!-- end of styles -->)", re.DOTALL)
 BLOCK = re.compile(r"```(pycon|console)\n(.*?)```\n", re.DOTALL)
 
@@ -43,7 +44,7 @@ def main():
         text = page.read_text(encoding="utf-8")
         with tempfile.TemporaryDirectory() as folder:
             if results:
-                new = with_style_tables(with_training_tables(text))
+                new = with_likeness_table(with_style_tables(with_training_tables(text)))
             else:
                 new = renewed(text, Path(folder))
         page.write_text(new, encoding="utf-8")
@@ -79,10 +80,19 @@ def with_training_tables(text):
         report = reports[found[2]]
         if not (tables.RESULTS / report.name / "runs.jsonl").exists():
             return f"{found[1]}\nNot run yet.\n\n{found[4]}"
-        lines = [*tables.lines(report), "", f"![{report.title}](pictures/{report.name}.png)"]
+        lines = [*tables.summary(report), "", f"![{report.title}](pictures/{report.name}.png)"]
         return f"{found[1]}\n" + "\n".join(lines) + f"\n\n{found[4]}"
 
     return TRAINING.sub(block, text)
+
+
+def with_likeness_table(text):
+    """A page with the table of experiments/populations.py at default settings, from its records."""
+    populations = experiment("populations")
+    records = [*experiment("front_door").records("populations")]
+    names = [name for name in populations.FEDERATIONS if name.endswith(", default")]
+    lines = "\n".join(populations.likeness_table(names, records)).replace(", default |", " |")
+    return LIKENESS.sub(lambda found: f"{found[1]}\n{lines}\n\n{found[3]}", text)
 
 
 def with_style_tables(text):

@@ -233,10 +233,30 @@ def lines(report: Report, out: Path = RESULTS) -> Iterator[str]:
         for reference in report.references:
             yield from _pairs(verdicts[name], reference)
         yield from _signed(verdicts[name], report.settings)
+    yield from _bars(report, next(iter(verdicts.values())))
+
+
+def summary(report: Report, out: Path = RESULTS) -> Iterator[str]:
+    """The short form for docs/results.md: the first of the tests, without pairs and single settings."""
+    metric = next(iter(report.metrics))
+    verdict = pu.compare_sweeps(pu.read_runs(out / report.name), metric=metric, last=LAST)
+    differ = json.loads((out / f"{report.name}.json").read_text())["differ"]
+    seeds = sorted(verdict.scores["true"])
+    yield f"{len(seeds)} seeds, {len(verdict.scores['true'][seeds[0]])} settings:"
+    yield from ("", "| clients | labels | rest | absolute difference | signed | regret |")
+    yield "|---|---|---|---|---|---|"
+    for row in verdict.populations:
+        found = differ["true" if row.population == "again" else row.population]
+        cells = [f"{found['labels']:.2f}", f"{found['rest']:.2f}", _points(row.difference)]
+        cells += [f"{POINTS * row.signed.value:+.2f}", f"{POINTS * row.regret.value:.2f}"]
+        yield f"| {row.population} | {' | '.join(cells)} |"
+    yield from _bars(report, verdict)
+
+
+def _bars(report: Report, verdict: Any) -> Iterator[str]:
     if report.bars:
         yield from ("", "| asked before the runs | bar | found | |", "|---|---|---|---|")
-        first = next(iter(verdicts.values()))
-        yield from (bar.row(first) for bar in report.bars)
+        yield from (bar.row(verdict) for bar in report.bars)
 
 
 def _extent(report: Report, out: Path, verdicts: Mapping[str, Any]) -> Iterator[str]:

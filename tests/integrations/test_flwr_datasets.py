@@ -56,9 +56,7 @@ def test_the_partitioner_works_inside_federated_dataset(flower):
 def test_six_lines_of_the_first_page_make_a_federated_dataset(flower, tmp_path):
     """Run as they stand, but for a file in the place of a download."""
     readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    block = (
-        readme.split("## A dataset and no federation")[1].split("```python\n")[1].split("```")[0]
-    )
+    block = readme.split("```python\n")[1].split("```")[0]
     assert len([line for line in block.splitlines() if line]) <= 6
     files = (
         f'data_files={{"train": {str(tmp_path / "train.parquet")!r}}}, cache_dir={str(tmp_path)!r}'

@@ -26,10 +26,10 @@ import numpy as np
 import psutil
 
 from polyurn.federation.aggregator import FederatedAggregator, Terms
-from polyurn.federation.folder import FederationFolder, read_node
+from polyurn.federation.folder import FederationFolder, read_node, set_up
 from polyurn.federation.https.asking import HttpsExchange
 from polyurn.federation.https.starting import start
-from polyurn.federation.jobs import JobFolder, MixtureJob
+from polyurn.federation.jobs import JobFolder, MixtureJob, runs_of
 from polyurn.federation.one_machine import federation_here, start_nodes
 from polyurn.federation.owned_node import warm_up
 from polyurn.federation.policy import NodePolicy
@@ -39,6 +39,7 @@ from polyurn.model.paper_truths import truth
 from polyurn.model.sizes import SizeBins
 from polyurn.storage.ledger_file import LedgerFile
 from polyurn.storage.models import load_saved
+from polyurn.storage.table_files import write_histograms
 from polyurn.wire import Group
 from polyurn.wire.traffic import Traffic
 
@@ -139,9 +140,14 @@ def kills() -> None:
         n_runs = n_done = 0
         while sum(counts.values()) < N_KILLS:
             done = Path(folder) / f"{n_done}.json"
-            process = run_in_background(place, done, Path(folder) / f"rounds-{n_done}")
             n_runs += 1
-            time.sleep(rng.uniform(2.0, 5.0))
+            process = run_in_background(place, done, Path(folder) / f"rounds-{n_done}")
+            while process.poll() is None and len(list(place.runs.iterdir())) < n_runs:
+                time.sleep(0.05)
+            events = max(place.runs.iterdir(), key=lambda run: int(run.name)) / "job.jsonl"
+            n_rounds = rng.randint(1, 4)
+            while process.poll() is None and events.read_text().count('"number"') < n_rounds:
+                time.sleep(0.05)
             victim = rng.choice(["node", "node", "server", "run"])
             if process.poll() is None:
                 counts[victim] += 1
@@ -153,13 +159,28 @@ def kills() -> None:
 
 
 def flower() -> None:
-    """The same rounds through Flower's public API, in its simulation."""
-    from flower_door import simulated
+    """The same rounds through Flower's documented API, in its simulation, where processes stay."""
+    from polyurn.sweeps.flower_run import simulate
 
+    counts = truth("medium/3").sample(8 * N_CLIENTS, rng=1)
     for secure in (False, True):
-        say(
-            f"  8 nodes, {kind(secure)}: {seconds(simulated(8, N_CLIENTS, N_ROUNDS, secure=secure))}"
-        )
+        with TemporaryDirectory() as folder:
+            place = set_up(
+                Path(folder) / "f", address="localhost:8000", categories=10, max_size=20,
+                clients_per_node=N_CLIENTS, n_nodes=8, policy=OPEN,
+            )  # fmt: skip
+            for i in range(8):
+                write_histograms(counts[i::8], place.node(f"node-{i + 1}") / "clients.csv")
+            settings = {
+                "federation": str(place.path), "output": f"{folder}/mdm.json", "components": "3",
+                "max_rounds": N_ROUNDS, "secure": secure, "timeout": 600.0,
+            }  # fmt: skip
+            nodes = {"POLYURN_NODES": str(place.nodes)}
+            app = Path(__file__).parents[1] / "examples" / "flower_federation"
+            simulate(app, settings, n_nodes=8, environment=nodes, n_cpus=2)
+            traffic = load_saved(f"{folder}/mdm.json").provenance.traffic
+            assert traffic is not None
+            say(f"  8 nodes, {kind(secure)}: {seconds(traffic)}")
 
 
 # ----------------------------------------------------------------------------------------- crashes
@@ -171,7 +192,7 @@ def run_in_background(
     """`polyurn federation run` with a checkpoint, which goes on where an earlier one was cut off."""
     command = [
         sys.executable, "-m", "polyurn.cli", "federation", "run", str(place.path), "--no-privacy",
-        "--components", "3", "--rounds", "12", "--search", "tol=1e-14,patience=20", "-o", str(output),
+        "--components", "3", "--rounds", "8", "--search", "tol=1e-14,patience=20", "-o", str(output),
         "--checkpoint", str(rounds), "--terms", "timeout=20,min_fraction=0.6",
     ]  # fmt: skip
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -201,13 +222,15 @@ def recover(place: FederationFolder) -> None:
 
 
 def charged_twice(place: FederationFolder) -> str:
-    """How many releases the ledger has, and how many rounds there were."""
-    entries = LedgerFile(place.ledger).read()
-    n_attempts = sum(
-        sum(1 for event in JobFolder(run).events() if "number" in event)
-        for run in place.runs.iterdir()
-    )
-    return f"{len(entries)} releases in the ledger, {n_attempts} rounds that were told"
+    """Releases in the ledger, and rounds with a sum; the others were begun and lost in a crash."""
+    n_releases = len(LedgerFile(place.ledger).read())
+    summed = set()
+    for run in runs_of(place.runs):
+        job = run.read()
+        assert isinstance(job, MixtureJob)
+        numbers = (event["number"] for event in run.events() if "number" in event)
+        summed |= {(job.checkpoint, number) for number in numbers}
+    return f"{n_releases} releases in the ledger for {len(summed)} rounds with a sum"
 
 
 # -------------------------------------------------------------------------------------- federations

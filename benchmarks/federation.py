@@ -142,11 +142,11 @@ def kills() -> None:
             done = Path(folder) / f"{n_done}.json"
             n_runs += 1
             process = run_in_background(place, done, Path(folder) / f"rounds-{n_done}")
-            while process.poll() is None and len(list(place.runs.iterdir())) < n_runs:
-                time.sleep(0.05)
-            events = max(place.runs.iterdir(), key=lambda run: int(run.name)) / "job.jsonl"
+            events = place.runs / f"{n_runs:04d}" / "job.jsonl"
             n_rounds = rng.randint(1, 4)
-            while process.poll() is None and events.read_text().count('"number"') < n_rounds:
+            while process.poll() is None and (
+                not events.exists() or events.read_text().count('"number"') < n_rounds
+            ):
                 time.sleep(0.05)
             victim = rng.choice(["node", "node", "server", "run"])
             if process.poll() is None:
@@ -155,7 +155,8 @@ def kills() -> None:
             process.wait()
             recover(place)
             n_done += done.exists()
-        say(f"  {counts} in {n_runs} runs, {n_done} of them to the end; {charged_twice(place)}")
+            if sum(counts.values()) % 10 == 0:
+                say(f"  {counts} in {n_runs} runs of {n_done} fits; {charged_twice(place)}")
 
 
 def flower() -> None:

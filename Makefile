@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz browser check format lint types docs bench clean
+.PHONY: help demo test fuzz browser check format lint types docs package bench clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,12 +39,17 @@ types: $(VENV)/.dev ## Check the types
 docs: $(VENV)/.dev ## Build the documentation, warnings are errors
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs build/docs
 
+package: $(VENV)/.dev ## Build the sdist and the wheel, and check their metadata
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
+
 bench: $(VENV)/.dev ## Measure the speed ratios (minutes)
 	$(BIN)/python benchmarks/fit_speed.py
 	$(BIN)/python benchmarks/training_speed.py
 
 clean: ## Remove everything that make made
-	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

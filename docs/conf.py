@@ -19,6 +19,9 @@ version = release = polyurn.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_theme = "furo"
 html_title = f"polyurn {version}"
+html_static_path = ["_static"]
+templates_path = ["_templates"]
+html_logo = html_favicon = "_static/logo.svg"
 default_role = "code"  # `name` in a docstring is a name
 
 myst_heading_anchors = 3

@@ -6,7 +6,7 @@ The names below are the public interface; each is loaded when it is first used, 
 
 from importlib import import_module
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 TYPE_CHECKING = False  # as in `typing`, which takes longer to load than all of this
 

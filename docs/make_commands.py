@@ -5,6 +5,7 @@
 What stands above the mark is written by hand. `tests/test_docs.py` compares the page with the program.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,8 @@ PAGE = Path(__file__).with_name("commands.md")
 MARK = "<!-- made by docs/make_commands.py -->\n"
 # The options that nearly every command has, described once.
 EVERYWHERE = ("--quiet", "--json", "--seed", "--help")
+# An option that so many commands describe in the same words is described once, before them.
+SEVERAL = 3
 
 
 def main() -> None:
@@ -25,30 +28,46 @@ def main() -> None:
 
 def page(text: str) -> str:
     """The page with what the program says of itself below the mark."""
-    made = "".join(sections(typer.main.get_command(app), "polyurn"))
-    return text.partition(MARK)[0] + MARK + made
+    root = typer.main.get_command(app)
+    lines = Counter(line for one in every(root) for line in described(one).values())
+    shared = {line for line, n in lines.items() if n >= SEVERAL}
+    once = "\n".join(line for line in lines if line in shared)
+    made = "".join(sections(root, "polyurn", shared))
+    return f"{text.partition(MARK)[0]}{MARK}\n## Options of several commands\n\n{once}\n{made}"
 
 
-def sections(command, title: str) -> Iterator[str]:
+def every(command) -> Iterator:
+    """A command, and those in it."""
+    yield command
+    for one in getattr(command, "commands", {}).values():
+        yield from every(one)
+
+
+def sections(command, title: str, shared: set[str]) -> Iterator[str]:
     """The section of a command, and those of the commands in it."""
-    inner = getattr(command, "commands", {})
     if title != "polyurn":
+        lines = described(command)
+        own = "\n".join(line for line in lines.values() if line not in shared)
+        also = [f"`{name}`" for name, line in lines.items() if line in shared]
+        also += [f"`{n}`" for n in EVERYWHERE if any(n in p.opts for p in command.params)]
         yield f"\n## {title}\n\n{command.help}\n"
-        lines = [line for one in command.params for line in described(one)]
-        yield "\n" + "\n".join(lines) + "\n" if lines else ""
-        shared = [f"`{name}`" for name in EVERYWHERE if any(name in p.opts for p in command.params)]
-        yield f"\nAlso {', '.join(shared)}.\n" if shared else ""
-    for name, one in inner.items():
-        yield from sections(one, f"{title} {name}")
+        yield f"\n{own}\n" if own else ""
+        yield f"\nAlso {', '.join(also)}.\n" if also else ""
+    for name, one in getattr(command, "commands", {}).items():
+        yield from sections(one, f"{title} {name}", shared)
 
 
-def described(parameter) -> Iterator[str]:
-    """The line of an argument or an option; none for an option that nearly every command has."""
-    names = [*parameter.opts, *parameter.secondary_opts]
-    if parameter.param_type_name == "argument":
-        names = [parameter.metavar or parameter.name.upper()]
-    if names[0] not in EVERYWHERE:
-        yield f"- {', '.join(f'`{name}`' for name in names)}: {parameter.help}{default(parameter)}"
+def described(command) -> dict[str, str]:
+    """The line of each argument and option, but for those that nearly every command has."""
+    found = {}
+    for parameter in command.params:
+        names = [*parameter.opts, *parameter.secondary_opts]
+        if parameter.param_type_name == "argument":
+            names = [parameter.metavar or parameter.name.upper()]
+        if names[0] not in EVERYWHERE:
+            said = f"{parameter.help}{default(parameter)}"
+            found[names[0]] = f"- {', '.join(f'`{name}`' for name in names)}: {said}"
+    return found
 
 
 def default(parameter) -> str:

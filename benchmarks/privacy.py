@@ -150,11 +150,11 @@ def run(row: Row, seed: int) -> dict[str, object]:
     started, cpu = time.perf_counter(), time.process_time()
     found: dict[str, object] = {}
     if row.part == "components":
-        choice = pu.select_private(
-            aggregator, range(1, 6), **budget, **bounds, noise=seeded(seed), rng=seed
+        choice = pu.fit_private(
+            aggregator, n_components=range(1, 6), **budget, **bounds, noise=seeded(seed), rng=seed
         )
-        done, found["chosen"] = choice.fit, choice.n_components
-        found["behind"] = [round(c.behind, 4) for c in choice.candidates]
+        done, found["chosen"] = choice, choice.n_components
+        found["behind"] = [round(c.behind, 4) for c in choice.raced]
     elif row.part == "paper":
         done = paper(aggregator, row, budget, bounds, seed)
     else:

@@ -27,8 +27,9 @@ import polyurn as pu
 from polyurn.model.paper_truths import NAMES, truth
 from polyurn.model.scores import Mixture
 from polyurn.privacy.accounting import sigma_for
+from polyurn.server.fit_results import PrivateCandidate
 from polyurn.server.private.plan import CHOOSING
-from polyurn.server.private.private_fit import PrivateCandidate, candidates_of, chosen_of
+from polyurn.server.private.private_fit import candidates_of, chosen_of
 from polyurn.server.private.steps import Gains
 from polyurn.wire.private_queries import Differences
 from privacy import seeded
@@ -90,9 +91,9 @@ def race(n_clients: int, seed: int, name: str, epsilon: float) -> dict:
     clients = UpToTheChoice(known.sample(n_clients, rng=seed))
     delta = n_clients**-1.1
     with contextlib.suppress(ComparedError):
-        pu.select_private(
-            clients, range(1, LARGEST + 1), epsilon=epsilon, delta=delta, noise=seeded(seed),
-            n_categories=known.n_categories, max_size=known.max_size, rng=seed,
+        pu.fit_private(
+            clients, n_components=range(1, LARGEST + 1), epsilon=epsilon, delta=delta,
+            noise=seeded(seed), n_categories=known.n_categories, max_size=known.max_size, rng=seed,
         )  # fmt: skip
     scale = np.array(clients.query.clips) * np.sqrt(len(clients.query.clips)) / n_clients
     sigma = sigma_for(epsilon, delta) * np.sqrt(CHOOSING.total / CHOOSING.choice)

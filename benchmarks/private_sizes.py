@@ -1,7 +1,7 @@
 """What a private fit says of clients' sizes: log-likelihood of held-out sizes, and who is impossible.
 
-Only the sizes' part of the survey is played: sums over the bins plus noise, as `fit_private` and
-`select_private` ask for them. Fitted clients are drawn with replacement from three quarters of a real
+Only the sizes' part of the survey is played: sums over the bins plus noise, as `fit_private` asks for
+them. Fitted clients are drawn with replacement from three quarters of a real
 table; the others are held out. Every cell is one JSON line in results/private_sizes.jsonl, written when
 it ends; a cell that is there is not repeated.
 

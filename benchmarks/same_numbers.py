@@ -161,7 +161,9 @@ CASES: dict[str, Callable[[], Iterator[object]]] = {
         pu.fit_private(clients(), n_components=3, rng=2, noise=seeded_noise(3), **PRIVATE).mdm
     ),
     "private selection": lambda: mixture(
-        pu.select_private(clients(), [1, 2, 3], rng=2, noise=seeded_noise(3), **PRIVATE).fit.mdm
+        pu.fit_private(
+            clients(), n_components=[1, 2, 3], rng=2, noise=seeded_noise(3), **PRIVATE
+        ).mdm
     ),
     "partition": partitioned,
     "style and styled partition": styled,

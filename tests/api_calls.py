@@ -21,8 +21,6 @@ from polyurn.model.style import StyleErrors
 from polyurn.privacy.ledger import Charge
 from polyurn.privacy.noise import discrete_gaussian
 from polyurn.server.fit_settings import DEFAULT, Policy
-from polyurn.server.private.plan import CHOOSING
-from polyurn.server.private.private_fit import PrivateCandidate
 from polyurn.storage.run_log import RunLog
 from polyurn.wire import Initialise, Noised, Scaled
 
@@ -222,12 +220,6 @@ def _fit_style() -> Call:
 
 def _no_noise(n_numbers: int, scale: float) -> Any:
     return np.zeros(n_numbers, np.int64)
-
-
-def _select_private() -> Call:
-    _, asked = _fit_private()
-    del asked["n_components"]
-    return pu.select_private, asked | {"candidates": [1, 2], "plan": CHOOSING}
 
 
 def _compare() -> Call:
@@ -544,10 +536,6 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "Round": lambda: _fields(fitted().rounds[-1]),
     "Run": lambda: _fields(run()),
     "FinishedRun": lambda: _fields(record()),
-    "PrivateSelection": lambda: (
-        pu.PrivateSelection,
-        {"n_components": 1, "fit": fitted(), "candidates": (PrivateCandidate(1, 0.0, 0.0),)},
-    ),
     "SizeBins": lambda: (pu.SizeBins, {"edges": [1, 2, 5]}),
     "SizeBins.exact": lambda: (pu.SizeBins.exact, {"max_size": 9}),
     "SizeBins.logarithmic": lambda: (
@@ -660,7 +648,6 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
             "provenance": {"seed": 1},
         },
     ),
-    "select_private": _select_private,
     "split_clients": lambda: (pu.split_clients, {"counts": COUNTS, "held_out": 0.2, "rng": 0}),
     "sweep": _sweep,
     "sweep_trainer": _sweep_trainer,

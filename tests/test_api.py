@@ -35,9 +35,7 @@ FOREIGN = {
 SLOW = {(name, "n_jobs", n) for name in ("sweep", "sweep_trainer") for n in ("-1", "None")}
 # Each page of a report that is made takes a second, and each private choice of K more than that.
 _SOME = ("None", "True", "'x'", "2.5", "[None]", "{'a': object}", "objects", "MDM")
-FEW = dict.fromkeys(
-    ("report_on", "fit_private", "fit_style", "pack_shards", "select_private"), _SOME
-)
+FEW = dict.fromkeys(("report_on", "fit_private", "fit_style", "pack_shards"), _SOME)
 
 
 def test_every_public_name_has_a_valid_call_with_all_its_arguments():

@@ -72,9 +72,7 @@ if TYPE_CHECKING:
     from polyurn.server.fit_results import Fit as Fit
     from polyurn.server.fit_results import Round as Round
     from polyurn.server.paper import fit_paper as fit_paper
-    from polyurn.server.private.private_fit import PrivateSelection as PrivateSelection
     from polyurn.server.private.private_fit import fit_private as fit_private
-    from polyurn.server.private.private_fit import select_private as select_private
     from polyurn.server.style_fit import fit_style as fit_style
     from polyurn.storage.journal import Journal as Journal
     from polyurn.storage.ledger_file import open_ledger as open_ledger
@@ -163,8 +161,6 @@ _HOME = {
     "recommend_feature": "server.feature_choice",
     "fit_paper": "server.paper",
     "fit_private": "server.private.private_fit",
-    "PrivateSelection": "server.private.private_fit",
-    "select_private": "server.private.private_fit",
     "Fit": "server.fit_results",
     "Round": "server.fit_results",
     "fit_style": "server.style_fit",

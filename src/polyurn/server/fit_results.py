@@ -149,6 +149,25 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class PrivateCandidate:
+    """One number of components, after the race of a private fit.
+
+    Attributes
+    ----------
+    n_components : int
+    behind : float
+        How far it is behind the best, in nats per client, with noise; the gain that its number of
+        parameters has by chance is subtracted.
+    noise : float
+        Standard deviation of the noise in that.
+    """
+
+    n_components: int
+    behind: float
+    noise: float
+
+
+@dataclass(frozen=True)
 class ShapeScore:
     """A shape of the mixture after the choice of K, and how held-out clients judged it.
 
@@ -213,6 +232,8 @@ class Fit(Plotted):
     joined : tuple of float
         The mean log-likelihood after each round that followed the choice, in which the held-out clients
         were fitted as well; the last is that of `mdm`. Empty: they were never fitted.
+    raced : tuple of PrivateCandidate
+        By number of components: those that `fit_private` chose from.
     stages : tuple of ShapeScore
         The tree and the laws that were tried after the choice; the last that was kept is of `mdm`.
     """
@@ -233,6 +254,7 @@ class Fit(Plotted):
     taken: str = ""
     joined: tuple[float, ...] = field(default=(), repr=False)
     stages: tuple[ShapeScore, ...] = field(default=(), repr=False)
+    raced: tuple[PrivateCandidate, ...] = field(default=(), repr=False, metadata=UNKEPT)
 
     def __post_init__(self) -> None:
         if counts := [one.n_clients for one in self.rounds if one.n_clients is not None]:

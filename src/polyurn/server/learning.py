@@ -5,7 +5,7 @@ process or from the nodes of a federation.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from polyurn.errors import ParameterError
 from polyurn.server.fit_results import Fit
@@ -13,9 +13,6 @@ from polyurn.server.fit_settings import Settings, Shape
 from polyurn.server.fitting import fit_sums
 from polyurn.server.paper import fit_paper
 from polyurn.wire import Aggregator
-
-if TYPE_CHECKING:  # a fit with exact sums does not wait for the private one to be loaded
-    from polyurn.server.private.private_fit import PrivateSelection
 
 # What "auto" offers where every K has noise of its own.
 PRIVATE_GRID = range(1, 7)
@@ -51,12 +48,12 @@ def learn(
     category_prior: float | None = None,
     rng: int = 0,
     on_round: Callable[[Any], None] | None = None,
-) -> "Fit | PrivateSelection":
+) -> Fit:
     """Fit one number of components, or choose among several; None stands for the method's default.
 
     One number with a `held_out` share is a choice of one, which held-out clients score. Clients of a
     share that was asked for are never fitted; those of the default share are, once they have chosen. The
-    other parameters are those of `fit_sums`, `fit_paper`, `fit_private` and `select_private`.
+    other parameters are those of `fit_sums`, `fit_paper` and `fit_private`.
     """
     model = {"sizes": sizes, "size_prior": size_prior, "category_prior": category_prior}
     common: dict[str, Any] = {name: value for name, value in model.items() if value is not None}
@@ -66,13 +63,14 @@ def learn(
             f"expected no epsilon with shape={shape!r}: noise hides splits; leave one out"
         )
     if epsilon is not None:
-        from polyurn.server.private.private_fit import fit_private, select_private
+        from polyurn.server.private.private_fit import fit_private
 
-        common |= {"epsilon": epsilon, "delta": delta, "rng": rng}
-        if selects(components):
-            offered = PRIVATE_GRID if components == "auto" else components
-            return select_private(aggregator, offered, **common)
-        return fit_private(aggregator, n_components=int(components[0]), **common)
+        offered = PRIVATE_GRID if components == "auto" else components
+        several = selects(components)
+        common |= {"epsilon": epsilon, "delta": delta}
+        return fit_private(
+            aggregator, n_components=offered if several else int(offered[0]), rng=rng, **common,
+        )  # fmt: skip
     if method == "paper":
         return fit_paper(
             aggregator, n_components=int(components[0]), n_rounds=max_rounds, moments=moments,

@@ -7,7 +7,7 @@ file is read or written.
 
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from polyurn.errors import FileError, ParameterError
 from polyurn.privacy.private_aggregator import PrivateAggregator
@@ -16,9 +16,6 @@ from polyurn.server.fit_results import Fit
 from polyurn.typed.json_form import Count, Finite, from_json, read_value, shown, to_json
 from polyurn.wire import Aggregator
 from polyurn.wire.traffic import Traffic
-
-if TYPE_CHECKING:  # reading a file need not load the search
-    from polyurn.server.private.private_fit import PrivateSelection
 
 UNKNOWN_ORIGIN = "no guarantee: the file does not say how it was made"
 
@@ -114,12 +111,11 @@ class Provenance:
     left_out: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, learned: "Fit | PrivateSelection", **others: Any) -> Self:
+    def of(cls, learned: Fit, **others: Any) -> Self:
         """The provenance of a mixture that was just learned; `others` are more of the fields."""
-        if isinstance(learned, Fit):
-            return cls(fit=learned, privacy=PrivacyProvenance.of(learned.guarantee), **others)
-        candidates = [asdict(one) for one in learned.candidates]
-        return cls.of(learned.fit, more={"candidates": candidates}, **others)
+        more = {"candidates": [asdict(one) for one in learned.raced]} if learned.raced else {}
+        privacy = PrivacyProvenance.of(learned.guarantee)
+        return cls(fit=learned, privacy=privacy, more=more, **others)
 
     @property
     def privacy_in_words(self) -> str:

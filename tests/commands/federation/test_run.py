@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from cli_walk import assert_refused
-from polyurn import LocalAggregator, fit, select_private
+from polyurn import LocalAggregator, fit, fit_private
 from polyurn.federation.folder import FederationFolder
 from polyurn.federation.jobs import MixtureJob
 from polyurn.storage.models import save
@@ -112,18 +112,18 @@ def played(monkeypatch, fed):
 
     def perform(_, folder):
         jobs.append(folder.read())
-        choice = select_private(
-            LocalAggregator(COUNTS), jobs[-1].components, epsilon=1.0, delta=1e-6, n_categories=3,
-            max_size=12, rng=0,
+        choice = fit_private(
+            LocalAggregator(COUNTS), n_components=jobs[-1].components, epsilon=1.0, delta=1e-6,
+            n_categories=3, max_size=12, rng=0,
         )  # fmt: skip
-        for done in choice.fit.rounds:
+        for done in choice.rounds:
             folder.tell({**to_json(done), "n_clients": 4, "log_likelihood": None})
         made = {
-            "fit": to_json(choice.fit),
-            "privacy": to_json(PrivacyProvenance.of(choice.fit.guarantee)),
-            "candidates": [asdict(candidate) for candidate in choice.candidates],
+            "fit": to_json(choice),
+            "privacy": to_json(PrivacyProvenance.of(choice.guarantee)),
+            "candidates": [asdict(candidate) for candidate in choice.raced],
         }
-        save(choice.fit.mdm, folder.result, provenance=made)
+        save(choice.mdm, folder.result, provenance=made)
 
     monkeypatch.setattr(federated, "alive", lambda pid: 1)
     monkeypatch.setattr(federated.server_process, "perform", perform)

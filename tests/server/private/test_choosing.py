@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from polyurn import LocalAggregator, select_private
+from polyurn import LocalAggregator, fit_private
 from polyurn.errors import ParameterError
 from polyurn.model.paper_truths import truth
 from polyurn.model.scores import Mixture
-from polyurn.server.private.private_fit import PrivateCandidate, candidates_of, chosen_of
+from polyurn.server.fit_results import PrivateCandidate
+from polyurn.server.private.private_fit import candidates_of, chosen_of
 from polyurn.server.private.steps import Gains
 
 
@@ -18,16 +19,16 @@ def seeded(seed):
 
 def test_the_right_number_is_chosen_and_fitted_in_twelve_rounds():
     known = truth("medium/2")
-    choice = select_private(
-        LocalAggregator(known.sample(10_000, rng=0)), [1, 2, 3], epsilon=1.0, delta=1e-6,
+    choice = fit_private(
+        LocalAggregator(known.sample(10_000, rng=0)), n_components=[1, 2, 3], epsilon=1.0, delta=1e-6,
         n_categories=10, max_size=20, noise=seeded(1), rng=2,
     )  # fmt: skip
-    assert choice.n_components == choice.fit.mdm.n_components == 2
-    assert choice.fit.n_rounds <= 12
-    assert choice.fit.guarantee.epsilon == pytest.approx(1.0, abs=1e-6)
-    assert [c.n_components for c in choice.candidates] == [1, 2, 3]
+    assert choice.n_components == choice.mdm.n_components == 2
+    assert choice.n_rounds <= 12
+    assert choice.guarantee.epsilon == pytest.approx(1.0, abs=1e-6)
+    assert [c.n_components for c in choice.raced] == [1, 2, 3]
     fresh = known.sample(20_000, rng=3)
-    gap = (known.logpmf_given_size(fresh) - choice.fit.mdm.logpmf_given_size(fresh)).mean()
+    gap = (known.logpmf_given_size(fresh) - choice.mdm.logpmf_given_size(fresh)).mean()
     assert gap < 0.02
 
 
@@ -61,6 +62,7 @@ def test_a_number_whose_climb_failed_does_not_rule_out_smaller_ones_that_are_lik
 
 def test_one_component_alone_is_no_choice():
     with pytest.raises(ParameterError, match="above 1"):
-        select_private(
-            LocalAggregator([[1, 1]]), [1], epsilon=1.0, delta=1e-6, n_categories=2, max_size=9
-        )
+        fit_private(
+            LocalAggregator([[1, 1]]), n_components=[1], epsilon=1.0, delta=1e-6, n_categories=2,
+            max_size=9,
+        )  # fmt: skip

@@ -8,13 +8,12 @@ docs/privacy.md explains the algorithm and its cost.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from polyurn.errors import ParameterError
-from polyurn.model.mdm import MDM
 from polyurn.model.names import names_of
 from polyurn.model.scores import Mixture
 from polyurn.model.sizes import SizeBins
@@ -22,7 +21,7 @@ from polyurn.privacy.accounting import sigma_for
 from polyurn.privacy.ledger import PrivacyLedger, Trust
 from polyurn.privacy.noise import Noise, discrete_gaussian
 from polyurn.privacy.private_aggregator import as_private
-from polyurn.server.fit_results import Fit, Round
+from polyurn.server.fit_results import Fit, PrivateCandidate, Round
 from polyurn.server.fit_settings import check_model, size_bins
 from polyurn.server.private.plan import CHOOSING, DEFAULT, SINGLE, Plan
 from polyurn.server.private.private_starts import Sketched, starts
@@ -49,56 +48,13 @@ _SURE = 2.0
 PrivateSizes: TypeAlias = Literal["binned", "shared"] | SizeBins
 
 
-@dataclass(frozen=True)
-class PrivateCandidate:
-    """One number of components, after the race.
-
-    Attributes
-    ----------
-    n_components : int
-    behind : float
-        How far it is behind the best, in nats per client, with noise; the gain that its number of
-        parameters has by chance is subtracted.
-    noise : float
-        Standard deviation of the noise in that.
-    """
-
-    n_components: int
-    behind: float
-    noise: float
-
-
-@checked
-@dataclass(frozen=True)
-class PrivateSelection:
-    """The chosen number of components, its fit, and the candidates.
-
-    Attributes
-    ----------
-    n_components : int
-    fit : Fit
-        The fit of the chosen K; its guarantee covers all rounds, also those of the other K.
-    candidates : tuple of PrivateCandidate
-        By number of components.
-    """
-
-    n_components: int
-    fit: Fit
-    candidates: tuple[PrivateCandidate, ...]
-
-    @property
-    def mdm(self) -> MDM:
-        """The mixture of the fit."""
-        return self.fit.mdm
-
-
 @checked
 def fit_private(
     aggregator: Aggregator,
     *,
     epsilon: float,
     delta: float,
-    n_components: int,
+    n_components: int | Iterable[int],
     n_categories: int,
     max_size: int,
     sizes: PrivateSizes = "binned",
@@ -122,9 +78,13 @@ def fit_private(
     epsilon, delta : float
         What this fit spends, for one client added or removed. Choose δ well below one over the number
         of clients.
-    n_components, n_categories, max_size : int
-        K, C and N. Declared, never measured from clients. A client of more than N points answers for N
-        of them, drawn at random.
+    n_components : int or iterable of int
+        K. Of several, of which 1 is always one, all race in the same rounds: the choice goes from the
+        best K downwards, until one is behind it by more than two standard deviations of the noise; with
+        little data that is a smaller K.
+    n_categories, max_size : int
+        C and N. Declared, never measured from clients. A client of more than N points answers for N of
+        them, drawn at random.
     sizes : {"binned", "shared"} or SizeBins
         Probabilities of logarithmic size bins for each component, which take a tenth of the last round;
         or probabilities that all components share.
@@ -145,7 +105,8 @@ def fit_private(
     Returns
     -------
     Fit
-        Its `guarantee` says what was spent. The numbers of clients in its rounds are noised ones.
+        Its `guarantee` says what was spent, on all K. The numbers of clients in its rounds are noised
+        ones, and `raced` has the K that it was chosen from.
 
     Examples
     --------
@@ -158,66 +119,39 @@ def fit_private(
     >>> fit.n_rounds, round(fit.guarantee.epsilon, 6), fit.guarantee.delta
     (4, 1.0, 1e-06)
     """
-    plan = plan or (SINGLE if n_components == 1 else DEFAULT)
+    several = isinstance(n_components, Iterable)
+    numbers = sorted({1, *n_components}) if isinstance(n_components, Iterable) else [n_components]
+    if several and len(numbers) < 2:
+        raise ParameterError("expected a number of components above 1, got none")
+    plan = plan or (CHOOSING if several else SINGLE if n_components == 1 else DEFAULT)
     run = _Run(
         aggregator, plan, epsilon=epsilon, delta=delta, trust=trust, ledger=ledger, noise=noise,
-        numbers=[n_components], n_categories=n_categories, max_size=max_size, sizes=sizes, rng=rng,
+        numbers=numbers, n_categories=n_categories, max_size=max_size, sizes=sizes, rng=rng,
         on_round=on_round,
     )  # fmt: skip
-    rounds, population = run.rounds, run.population
+    return _fit_several(run, numbers) if several else _fit_one(run, numbers[0])
+
+
+def _fit_one(run: "_Run", n_components: int) -> Fit:
+    """The fit of one number of components."""
+    rounds, population, plan = run.rounds, run.population, run.plan
     if n_components == 1:
         return run.finish(PrivateStart(population.single), None)
     seen = Sketched.ask(rounds, n_components)
     _, alone = seen.matched(population.single, population, rounds.rng)
-    n_coordinates, sigma = n_components * (n_categories + 1), rounds.sigma(plan.race[0])
+    n_coordinates, sigma = (
+        n_components * (len(population.proportions) + 1),
+        rounds.sigma(plan.race[0]),
+    )
     racers = plan.racers(n_coordinates, sigma, population.n_clients)
     first = starts(n_components, racers[0], seen, population, rounds.rng)
     (climber,), (single,) = run.race(run.begin(first), (*racers[1:], 1), run.begin([alone]))
     return run.finish(climber, single.mixture)
 
 
-@checked
-def select_private(
-    aggregator: Aggregator,
-    candidates: Iterable[int],
-    *,
-    epsilon: float,
-    delta: float,
-    n_categories: int,
-    max_size: int,
-    sizes: PrivateSizes = "binned",
-    trust: Trust = "central",
-    ledger: PrivacyLedger | None = None,
-    noise: Noise = discrete_gaussian,
-    plan: Plan = CHOOSING,
-    rng: int | np.random.Generator | None = None,
-    on_round: Callable[[Round], None] | None = None,
-) -> PrivateSelection:
-    """Choose the number of components, and fit it, with (ε, δ)-differential privacy for every client.
-
-    It takes twelve rounds for all K together. The choice goes from the best K downwards, until one is
-    behind it by more than two standard deviations of the noise: with little data that is a smaller K.
-
-    Parameters
-    ----------
-    candidates : iterable of int
-        Numbers of components; 1 is always among them.
-    aggregator, epsilon, delta, n_categories, max_size, sizes, trust, ledger, noise, plan, rng, on_round
-        As in `fit_private`.
-
-    Returns
-    -------
-    PrivateSelection
-    """
-    numbers = sorted({1, *candidates})
-    if len(numbers) < 2:
-        raise ParameterError("expected a number of components above 1, got none")
-    run = _Run(
-        aggregator, plan, epsilon=epsilon, delta=delta, trust=trust, ledger=ledger, noise=noise,
-        numbers=numbers, n_categories=n_categories, max_size=max_size, sizes=sizes, rng=rng,
-        on_round=on_round,
-    )  # fmt: skip
-    rounds, population = run.rounds, run.population
+def _fit_several(run: "_Run", numbers: Sequence[int]) -> Fit:
+    """The race of several numbers of components in the same rounds, and the fit of the chosen one."""
+    rounds, population, plan = run.rounds, run.population, run.plan
     seen = Sketched.ask(rounds, numbers[-1])
     _, alone = seen.matched(population.single, population, rounds.rng)
     first = [alone]
@@ -230,7 +164,7 @@ def select_private(
     chosen = chosen_of(table)
     by_number = {climber.mixture.n_components: climber for climber in climbers}
     single = by_number[1].mixture if chosen > 1 else None
-    return PrivateSelection(chosen, run.finish(by_number[chosen], single), table)
+    return replace(run.finish(by_number[chosen], single), raced=table)
 
 
 class _Run:

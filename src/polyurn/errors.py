@@ -61,14 +61,7 @@ class CountsError(InputError):
 
 
 class RowError(CountsError):
-    """Something wrong in one row of a table.
-
-    Parameters
-    ----------
-    before, after : str
-        The message ahead of the row, and after it.
-    row : int
-        Counted from 0, without a header.
+    """Something wrong in a row of a table, counted from 0 without a header; the message goes around it.
 
     Examples
     --------
@@ -101,15 +94,8 @@ class PartitionError(InputError):
 class ShortfallError(PartitionError):
     """Categories of which there are too few points for what clients ask for.
 
-    Parameters
-    ----------
-    text : str
-        The message, `{}` where it names the categories.
-    categories : sequence of int
-    missing : sequence of int, optional
-        How many points of each are missing, if the message says so.
-    names : sequence of str, optional
-        What the categories are called; their numbers by default.
+    `text` is the message, with `{}` where it names the categories, by their numbers unless there are
+    `names`; `missing` is how many points of each are missing, if the message says so.
     """
 
     _SHOWN = 8
@@ -178,12 +164,8 @@ class TrainingError(PolyurnError, RuntimeError):
 
 
 class TrainerError(TrainingError):
-    """A trainer of the user's crashed, hung or reported something else than metrics.
-
-    Attributes
-    ----------
-    output : str
-        What it printed, or its traceback.
+    """A trainer of the user's crashed, hung or reported something else than metrics; `output` is what it
+    printed, or its traceback.
     """
 
     def __init__(self, text: str, output: str = "") -> None:

@@ -6,13 +6,8 @@ from collections.abc import Collection, Sequence
 def counted(n: float, one: str, many: str = "") -> str:
     """A whole number and its noun, singular or plural, with commas between thousands.
 
-    Parameters
-    ----------
-    n : float
-    one : str
-        What one is called, with its verb if it has one.
-    many : str
-        What several are called, if it is not `one` with -s or -ies.
+    `one` is what one is called, with its verb if it has one; `many` are several, if it is not `one` with
+    -s or -ies.
 
     Examples
     --------

@@ -143,12 +143,7 @@ def connected(
 ) -> DaskAggregator:
     """The clients of a folder on the cluster whose scheduler has this address.
 
-    The connection lasts as long as the returned value.
-
-    Raises
-    ------
-    ParameterError
-        No scheduler answers at the address.
+    The connection lasts as long as the returned value. A `ParameterError` if no scheduler answers.
     """
     try:
         from distributed import Client

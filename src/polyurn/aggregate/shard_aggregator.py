@@ -159,12 +159,8 @@ class ShardClients:
     def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
         """The sum of the answers of a fresh cohort; None asks every client.
 
-        Raises
-        ------
-        FileError
-            A shard cannot be read, or is not the one that was there when the folder was opened.
-        FitError
-            Workers of a cluster are lost again and again, or its scheduler is.
+        A shard that cannot be read, or changed since the folder was opened, is a `FileError`; workers of
+        a cluster that are lost again and again, or its scheduler, a `FitError`.
         """
         draws = self._rounds.next(cohort_size)
         n_members = self._rounds.n_members(draws)

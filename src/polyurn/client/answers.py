@@ -114,12 +114,8 @@ def answer_rows(
     rng: int | np.random.Generator | None = None,
     n_threads: int = 1,
 ) -> S:
-    """`answer` for histograms that are packed already.
-
-    Parameters
-    ----------
-    members : int array of shape (n_members,), optional
-        The clients that take part; all of them by default.
+    """`answer` for histograms that are packed already; `members`, of shape (n_members,), take part, or
+    all.
     """
     if rows.n_categories != query.n_categories:
         raise CountsError(

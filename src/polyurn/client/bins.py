@@ -71,12 +71,8 @@ class Bins(FrozenArrays):
         return len(self.edges) - 1
 
     def locate(self, values: ArrayLike) -> NDArray[np.int64]:
-        """The bin of each value; -1 where there is none (NaN, or outside the edges).
-
-        Raises
-        ------
-        CountsError
-            The values are not numbers.
+        """The bin of each value; -1 where there is none (NaN, or outside the edges). Texts are a
+        `CountsError`.
         """
         values = numbers(values, "values to put into bins", error=CountsError)
         values = values.astype(np.float64, copy=False)

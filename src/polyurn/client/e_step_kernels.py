@@ -41,18 +41,10 @@ LEAP = 24
 def expect(cells, starts, width, size_index, members, pair_logs, size_logs, pair_sums, size_sums):
     """Add the responsibilities of `members` to the tables; return their log-likelihood.
 
-    Parameters
-    ----------
-    cells, starts, width, size_index
-        The fields of `Rows`.
-    members : uint32 array of shape (n_members,)
-        Which clients take part.
-    pair_logs : float array of shape (n_pairs, lanes)
-        log-probability that each (category, count) pair contributes to each component.
-    size_logs : float array of shape (n_sizes, lanes)
-        The contribution of each size, with the component's log-weight; -inf in unused lanes.
-    pair_sums, size_sums : float arrays of the same shapes
-        Σ ω is added here, by pair and by size.
+    The cells are those of `Rows`. `pair_logs`, of shape (n_pairs, lanes), is the log-probability that
+    each (category, count) pair contributes to each component, and `size_logs`, of shape (n_sizes,
+    lanes), that of each size, with the component's log-weight; -inf in unused lanes. Σ ω is added to
+    `pair_sums` and `size_sums`, of the same shapes.
     """
     lanes = pair_logs.shape[1]
     pair_logs, pair_sums = pair_logs.reshape(-1), pair_sums.reshape(-1)
@@ -91,21 +83,13 @@ def expect_many(
 ):  # fmt: skip
     """Everything that `Expect` asks about many models, one after the other, except the curvature.
 
-    Parameters
-    ----------
-    cells, starts, width, size_index, category, count, size_values
-        The fields of `Rows`.
-    size_bins : int array of shape (n_sizes,)
-        The bin of each size.
-    alphas : float array of shape (n_models, n_components, n_categories)
-    densities : float array of shape (n_models, n_components, n_size_bins)
-        Log of the component's weight and of the bin's probability.
-    log_likelihoods, size_counts
-        Are written, one entry for each model; the second is Σ ω by component and bin.
-    by_category : float array of shape (n_models, 3, n_components, n_categories)
-        Σ ω times 1, ψ(c + α) - ψ(α) and ψ′(α) - ψ′(c + α), over the clients that have the category.
-    by_total : float array of shape (n_models, 3, n_components, 1)
-        The same of sizes and α_0.
+    The cells, pairs and sizes are those of `Rows`, and `size_bins`, of shape (n_sizes,), is the bin of
+    each size. `alphas` has shape (n_models, n_components, n_categories), and `densities`, the log of the
+    component's weight and of the bin's probability, (n_models, n_components, n_size_bins).
+
+    Written are `log_likelihoods` and `size_counts`, Σ ω by component and bin, one entry for each model;
+    `by_category`, of shape (n_models, 3, n_components, n_categories), Σ ω times 1, ψ(c + α) - ψ(α) and
+    ψ′(α) - ψ′(c + α) over the clients that have the category; and `by_total`, the same of sizes and α_0.
     """
     n_models, k, _ = alphas.shape
     lanes = -(-k // LANES) * LANES

@@ -68,23 +68,10 @@ NO_COLUMNS = Columns()
 class Layout:
     """The layout of a table: the meaning of its columns.
 
-    Attributes
-    ----------
-    client : str
-        The column with the client's id.
-    category : str, tuple of str or None
-        The column with the category, or those that are crossed; None for a wide table, which has one
-        row per client.
-    count : str or None
-        The column with counts; None if every row is one point.
-    wide : tuple of str
-        The columns of a wide table that are categories.
-    unread : tuple of str
-        The other columns.
-    certain : bool
-        Whether the user stated that there are no counts.
-    remarks : tuple of str
-        How columns were read whose names left something to guess.
+    `category` may be several columns, which are crossed; it is None for a wide table, which has one row
+    per client and the categories `wide`. Without `count` every row is one point. `unread` are the other
+    columns, `certain` says whether the user stated that there are no counts, and `remarks` how columns
+    were read whose names left something to guess.
     """
 
     client: str

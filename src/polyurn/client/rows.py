@@ -29,22 +29,11 @@ _BLOCK_CLIENTS = 65_536
 class Rows:
     """A population of histograms; never shown in a repr.
 
-    Attributes
-    ----------
-    cells : uint16 or uint32 array
-        The pair of each stored cell, client after client.
-    starts : int64 array of shape (n_clients + 1,), or (0,) when dense
-    width : int
-        Cells per client when dense, else 0.
-    category, count : int64 arrays of shape (n_pairs,)
-        The pairs, sorted by category, then by count.
-    size_index : uint32 array of shape (n_clients,)
-    size_values : int64 array of shape (n_sizes,)
-    n_categories : int
-    records : Records, optional
-        The records that the histograms count, if known.
-    categories : tuple of str, optional
-        Their names, if they have some.
+    `cells` has the pair of each stored cell, client after client, and `starts` where each client begins,
+    of shape (n_clients + 1,); it is empty when all clients have `width` cells, which is 0 otherwise. The
+    pairs are `category` and `count`, of shape (n_pairs,), sorted by both. `size_index`, of shape
+    (n_clients,), points into `size_values`, of shape (n_sizes,). `records` are those that the histograms
+    count, and `categories` the names, if they are known.
     """
 
     cells: NDArray[np.unsignedinteger[Any]]

@@ -228,12 +228,8 @@ class Comparison(Plotted):
 
     @classmethod
     def from_dict(cls, document: object) -> Self:
-        """What `to_dict` returned, or what a comparison file holds, checked.
-
-        Raises
-        ------
-        FileError
-            A field is missing or damaged.
+        """What `to_dict` returned, or what a comparison file holds; a missing or damaged field is a
+        FileError.
         """
         return from_json(cls, document)
 

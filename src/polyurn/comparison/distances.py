@@ -41,13 +41,8 @@ _BLOCK_CELLS = 4_000_000
 class Floor:
     """How far apart true clients are from true clients.
 
-    Attributes
-    ----------
-    distance : float
-        Expected between two samples, each of as many clients as are held out.
-    low, high : float
-        95 % of the random splits into halves had a ratio to their floor in here; about 1.
-    n_splits : int
+    `distance` is what is expected between two samples, each of as many clients as are held out; 95 % of
+    the `n_splits` random splits into halves had a ratio to their floor from `low` to `high`, about 1.
     """
 
     distance: float
@@ -86,12 +81,8 @@ def _random_splits(
 
 
 def energy_floor(points: NDArray[np.float64], halves: NDArray[np.bool_]) -> Floor:
-    """The energy distance of true clients to true clients.
-
-    Parameters
-    ----------
-    points : float array of shape (n_clients, n_dimensions)
-    halves : bool array of shape (n_splits, n_clients)
+    """The energy distance of true clients to true clients: points of shape (n_clients, n_dimensions),
+    cut into `halves`, of shape (n_splits, n_clients).
     """
     between = cdist(points, points)
     m = len(points)
@@ -103,12 +94,8 @@ def energy_floor(points: NDArray[np.float64], halves: NDArray[np.bool_]) -> Floo
 
 
 def energy_distance(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
-    """Unbiased energy distance between two samples of points; below 0 by chance if nothing differs.
-
-    Parameters
-    ----------
-    x : float array of shape (n, n_dimensions)
-    y : float array of shape (m, n_dimensions)
+    """Unbiased energy distance between samples of points, of shape (n or m, n_dimensions); below 0 by
+    chance.
 
     Examples
     --------
@@ -206,12 +193,8 @@ def wasserstein_floor(lines: NDArray[np.float64], halves: NDArray[np.bool_]) -> 
 
 
 def wasserstein_distance(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
-    """Mean over lines of the Wasserstein-1 distance between positions on them.
-
-    Parameters
-    ----------
-    x : float array of shape (n, n_lines)
-    y : float array of shape (m, n_lines)
+    """Mean over lines of the Wasserstein-1 distance between positions on them, of shape (n or m,
+    n_lines).
 
     Examples
     --------
@@ -247,11 +230,8 @@ def _parts(x: NDArray[np.float64], m: int) -> Iterator[NDArray[np.float64]]:
 
 
 def _line_distance(positions: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
-    """∫|F - G| on a line, where the weights of F's points are positive and those of G's negative.
-
-    Parameters
-    ----------
-    positions, weights : float arrays of shape (n,)
+    """∫|F - G| on a line, where the weights of F's points are positive and those of G's negative; all of
+    shape (n,).
     """
     order = np.argsort(positions)
     ahead = np.cumsum(weights[order[:-1]])

@@ -23,10 +23,7 @@ _TAILS = ((1 - COVERAGE) / 2, (1 + COVERAGE) / 2)
 class Estimate:
     """A number and its interval, which covers 95 % unless it says otherwise.
 
-    Attributes
-    ----------
-    value, low, high : float
-        NaN where there is nothing to say: no value, or a value without an interval.
+    NaN where there is nothing to say: no value, or a value without an interval.
 
     Examples
     --------

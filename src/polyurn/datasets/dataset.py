@@ -78,11 +78,8 @@ class LabelledPoints:
         return 0 if self.client_ids is None else len(self.client_ids)
 
     def take(self, rows: NDArray[np.integer[Any]]) -> "LabelledPoints":
-        """The records at some positions; clients that are left without any are dropped.
-
-        Parameters
-        ----------
-        rows : int array of shape (n_kept,)
+        """The records at `rows`, positions of shape (n_kept,); clients that are left without any are
+        dropped.
 
         Examples
         --------
@@ -142,13 +139,7 @@ class Dataset:
         return len(self.categories)
 
     def records(self, split: Split = "train") -> LabelledPoints:
-        """The records of one split.
-
-        Raises
-        ------
-        InputError
-            The dataset has no such split.
-        """
+        """The records of one split; an `InputError` if the dataset has no such split."""
         if split == "train":
             return self.train
         if split != "test":
@@ -191,15 +182,9 @@ class Dataset:
         return np.asarray(found.counts.toarray(), dtype=np.int64)
 
     def hold_out(self, share: float, *, rng: int | np.random.Generator) -> "Dataset":
-        """The same dataset with some of its train records as test records.
+        """The same dataset with a share of its train records, between 0 and 1, as test records.
 
         Whole clients are held out; where there are no clients, records are.
-
-        Parameters
-        ----------
-        share : float
-            Of the clients (or records), more than 0 and less than 1.
-        rng : int or numpy.random.Generator
 
         Examples
         --------

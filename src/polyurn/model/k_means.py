@@ -16,20 +16,10 @@ def k_means(
     rng: np.random.Generator,
     weights: NDArray[np.float64] | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Lloyd's centres from a k-means++ start, and who joined which.
+    """Lloyd's centres from a k-means++ start, of shape (n_groups, n_features), and who joined which,
+    (n_points,).
 
-    Parameters
-    ----------
-    points : float array of shape (n_points, n_features)
-    n_groups : int
-    rng : numpy.random.Generator
-    weights : float array of shape (n_points,), optional
-        How much each point counts; all the same by default.
-
-    Returns
-    -------
-    centres : float array of shape (n_groups, n_features)
-    joined : int array of shape (n_points,)
+    `weights`, of shape (n_points,), say how much each point counts; all the same by default.
 
     Examples
     --------

@@ -393,14 +393,9 @@ class MDM(Plotted, EqualArrays):
 class Relabelled(EqualArrays):
     """Clients of a mixture with splits, whose drawn counts are merged and split into other labels.
 
-    Attributes
-    ----------
-    mdm : MDM
-    parts : float array of shape (mdm.n_categories, n_labels)
-        Which part of each category's points becomes which label: rows sum to one.
-    categories : tuple of str or None
-    factor : float
-        How many times as many points clients hold as they were drawn with, rounded at random.
+    `parts`, of shape (mdm.n_categories, n_labels), says which part of each category's points becomes
+    which label: rows sum to one. Clients hold `factor` times as many points as they were drawn with,
+    rounded at random.
     """
 
     mdm: MDM
@@ -499,17 +494,7 @@ def dirichlet_multinomial_logpmf(counts: ArrayLike, alpha: ArrayLike) -> NDArray
 
 
 def mixture_logpmf(counts: Counts, alphas: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Equation 1 for every client and component.
-
-    Parameters
-    ----------
-    counts : int array or csr_array of shape (n_clients, n_categories)
-    alphas : float array of shape (n_components, n_categories)
-
-    Returns
-    -------
-    float array of shape (n_clients, n_components)
-    """
+    """Equation 1 for every client and component, shape (n_clients, n_components)."""
     n_clients, n_categories = counts.shape
     out = np.empty((n_clients, len(alphas)))
     for block in row_blocks(n_clients, n_categories):

@@ -29,15 +29,10 @@ def draw_counts(
     counts: NDArray[np.int64],
     rng: np.random.Generator,
 ) -> None:
-    """Add each client's points to its row of `counts`.
+    """Add each client's points to its row of `counts`, of shape (n_clients, n_categories).
 
-    Parameters
-    ----------
-    alphas : float array of shape (n_components, n_categories)
-        The sum of each row is finite.
-    components, sizes : int arrays of shape (n_clients,)
-    counts : int array of shape (n_clients, n_categories)
-    rng : numpy.random.Generator
+    The components and sizes of the clients have shape (n_clients,); the sum of each row of `alphas` is
+    finite.
 
     Examples
     --------
@@ -76,13 +71,7 @@ def _draw(alpha_0, shares, others, components, sizes, points, counts, rng):
 def _alias_tables(proportions):
     """Walker's tables: category j is drawn as itself with `shares[j]`, and as `others[j]` if not.
 
-    Parameters
-    ----------
-    proportions : float array of shape (n_components, n_categories)
-
-    Returns
-    -------
-    shares, others : float and int arrays of that shape
+    All arrays have the shape (n_components, n_categories).
     """
     n_components, n_categories = proportions.shape
     shares, others = proportions * n_categories, np.zeros(proportions.shape, np.int64)
@@ -116,18 +105,10 @@ def _alias_tables(proportions):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def tabulate(alphas, largest, most):
-    """Running sums of log(α + m) and 1 / (α + m) for counts 0 to `largest` of each category.
+    """Running sums of log(α + m) and 1 / (α + m) for counts 0 to `largest`, at most `most`, of each
+    category.
 
-    Parameters
-    ----------
-    alphas : float array of shape (n_components, n_categories)
-    largest : int array of shape (n_categories,)
-        At most `most`.
-    most : int
-
-    Returns
-    -------
-    logs, rises : float arrays of shape (n_categories, most + 1, n_components)
+    Two arrays of shape (n_categories, most + 1, n_components).
     """
     n_components, n_categories = alphas.shape
     logs = np.zeros((n_categories, most + 1, n_components))
@@ -174,17 +155,10 @@ def _fall(y):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def e_step(counts, sizes, log_weights, alphas, alpha_0, logs, size_logs, omega):
-    """Write each client's responsibilities; return its log-likelihood without the multinomial's.
+    """Write each client's responsibilities into `omega`; return its log-likelihood without the
+    multinomial's.
 
-    Parameters
-    ----------
-    counts : int array of shape (n_clients, n_categories)
-    sizes : int array of shape (n_clients,)
-    log_weights, alphas, alpha_0 : float arrays
-        Of shape (n_components,), (n_components, n_categories) and (n_components,).
-    logs, size_logs : float arrays
-        As `tabulate` returns them, of α and of α_0.
-    omega : float array of shape (n_clients, n_components)
+    `logs` and `size_logs` are what `tabulate` returns, of α and of α_0.
     """
     n, n_categories = counts.shape
     n_components, most = len(log_weights), logs.shape[1] - 1
@@ -266,26 +240,12 @@ def row_norms(rows):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def whitened(features, labels, centres, basis, whitening, radius, out, far):
-    """Write z = W_l^(-1/2) (P'f - c_l) of each point, clipped to the radius.
+    """Write z = W_l^(-1/2) (P'f - c_l) of each point, clipped to the radius, into `out`.
 
-    Parameters
-    ----------
-    features : array of shape (n_points, n_features)
-        Of any type of number.
-    labels : int array of shape (n_points,)
-        0 to n_labels - 1.
-    centres : float array of shape (n_labels, n_directions)
-    basis : float array of shape (n_features, n_directions)
-    whitening : float array of shape (n_labels, n_directions, n_directions)
-    radius : float
-    out : float array of shape (n_points, n_directions)
-    far : float array of shape (n_points,)
-        Becomes 1 where the point lies beyond the radius.
-
-    Returns
-    -------
-    int
-        The first point whose coordinates are not finite, and 0 in `out`; -1 if there is none.
+    `features`, of any type of number, have shape (n_points, n_features), `centres` (n_labels,
+    n_directions), `basis` (n_features, n_directions), and `whitening` (n_labels, n_directions,
+    n_directions). `far` becomes 1 where the point lies beyond the radius. Returns the first point whose
+    coordinates are not finite, and 0 in `out`; -1 if there is none.
     """
     n_points, n_features = features.shape
     n_directions = basis.shape[1]
@@ -339,17 +299,11 @@ def _split_law(left, right, total, law):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def log_normalisers(log_laws, nodes, totals):
-    """Log Z(N) of two-way convolutions, for each pair of an inner node and a total.
+    """Log Z(N) of two-way convolutions, for each pair of an inner node and a total, shape (n_pairs,
+    n_components).
 
-    Parameters
-    ----------
-    log_laws : float array of shape (n_components, n_splits, 2, most + 1)
-        log f of both sides of each split, as `Splits.log_laws` has them.
-    nodes, totals : int arrays of shape (n_pairs,)
-
-    Returns
-    -------
-    float array of shape (n_pairs, n_components)
+    `log_laws`, of shape (n_components, n_splits, 2, most + 1), is log f of both sides of each split, as
+    `Splits.log_laws` has them.
     """
     out = np.empty((len(nodes), len(log_laws)))
     law = np.empty(log_laws.shape[3])
@@ -368,17 +322,8 @@ def log_normalisers(log_laws, nodes, totals):
 def expected_counts(log_laws, totals, weights):
     """Log Z(N) of every split, and how often each count goes to each side, over weighted totals.
 
-    Log Z(N) is 0 where the weight is.
-
-    Parameters
-    ----------
-    log_laws : float array of shape (n_components, n_splits, 2, most + 1)
-    totals : int array of shape (n_totals,)
-    weights : float array of shape (n_components, n_splits, n_totals)
-
-    Returns
-    -------
-    log_z, counts : float arrays of the shapes of `weights` and of `log_laws`
+    They have the shapes of `weights`, (n_components, n_splits, n_totals), and of `log_laws`, as in
+    `log_normalisers`. Log Z(N) is 0 where the weight is.
     """
     log_z, counts = np.zeros(weights.shape), np.zeros(log_laws.shape)
     law = np.empty(log_laws.shape[3])
@@ -410,13 +355,7 @@ _URN = 24
 def draw_down(children, concentrations, components, sizes, counts, rng):
     """Write each client's histogram into its row of `counts`, drawn by beta-binomials down a tree.
 
-    Parameters
-    ----------
-    children : int array of shape (n_splits, 2)
-    concentrations : float array of shape (n_components, n_splits, 2)
-    components, sizes : int arrays of shape (n_clients,)
-    counts : int array of shape (n_clients, n_splits + 1)
-    rng : numpy.random.Generator
+    `concentrations` has shape (n_components, n_splits, 2); the rest is as in `draw_counts`.
     """
     n_splits = len(children)
     totals = np.zeros(2 * n_splits + 1, np.int64)

@@ -27,13 +27,8 @@ SIGN = " × "  # joins the values of crossed columns
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Labels as codes, with the names of their categories: what `partition` takes as it takes texts.
-
-    Attributes
-    ----------
-    labels : int array of shape (n_points,)
-    categories : tuple of str
-        The name of each category; a ClassLabel's own, in its order.
+    """Labels as codes, shape (n_points,), with the names of their categories, a ClassLabel's own in its
+    order: what `partition` takes as it takes texts.
     """
 
     labels: NDArray[np.int64] = field(repr=False)
@@ -137,10 +132,7 @@ def laid(
 ) -> Counts:
     """Histograms with a column for each of our categories, found by its name, and checked.
 
-    Parameters
-    ----------
-    counts : Histograms, data frame, array-like or scipy.sparse of shape (n_clients, n_theirs)
-        Those with names may lack some of our categories: nobody holds any of them.
+    Those with names may lack some of our categories: nobody holds any of them.
 
     Examples
     --------

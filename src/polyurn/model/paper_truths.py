@@ -41,14 +41,9 @@ TABLE_1 = NAMES[:9]
 
 
 def truth(name: str, *, size: int | None = None) -> MDM:
-    """One of the paper's ground truths.
+    """One of the paper's ground truths: `NAMES` has them, "medium/3" say (heterogeneity / components).
 
-    Parameters
-    ----------
-    name : str
-        One of `NAMES`, e.g. "medium/3" (heterogeneity / components) or "appendix-a".
-    size : int, optional
-        Points per client; 100 in Appendix A, as the paper says, and 20 elsewhere.
+    `size` is the points per client; 100 in Appendix A, as the paper says, and 20 elsewhere.
 
     Examples
     --------

@@ -499,13 +499,7 @@ class Styled:
 
 
 def check_population(population: object) -> Population:
-    """The same population.
-
-    Raises
-    ------
-    ParameterError
-        It is none.
-    """
+    """The same population; a `ParameterError` if it is none."""
     if not isinstance(population, Population) or isinstance(population, type):
         raise ParameterError(
             "expected a population, an object with n_categories and sample(n_clients, *, rng), "
@@ -517,10 +511,7 @@ def check_population(population: object) -> Population:
 def drawn_from(clients: object) -> Population | None:
     """The population that clients are to be drawn from; None for a table of their histograms.
 
-    Raises
-    ------
-    ParameterError
-        They are neither.
+    Anything else is a `ParameterError`.
     """
     if isinstance(clients, Population) and not isinstance(clients, type):
         return clients

@@ -53,18 +53,10 @@ class Mixture(FrozenArrays):
 def log_likelihoods(
     mixture: Mixture, counts: NDArray[np.int64], *, max_size: int | None = None
 ) -> NDArray[np.float64]:
-    """Log q(c | n) of each client, up to the multinomial coefficient, which no parameter changes.
+    """Log q(c | n) of each client, up to the multinomial coefficient, which no parameter changes; shape
+    (n_clients,).
 
-    Parameters
-    ----------
-    mixture : Mixture
-    counts : int array of shape (n_clients, n_categories)
-    max_size : int, optional
-        The declared largest size: what is allocated then does not depend on the counts.
-
-    Returns
-    -------
-    float array of shape (n_clients,)
+    `max_size` is the declared largest size: what is allocated then does not depend on the counts.
 
     Examples
     --------
@@ -85,19 +77,10 @@ def responsibilities(
 def scores(
     mixture: Mixture, counts: NDArray[np.int64], *, max_size: int | None = None
 ) -> NDArray[np.float64]:
-    """The gradient of log q(c | n) in θ, client by client.
+    """The gradient of log q(c | n) in θ, shape (n_clients, n_components * (n_categories + 1)).
 
     With responsibilities ω it is ω_k α_kj [ψ(c_j + α_kj) - ψ(α_kj) - ψ(n + α_k0) + ψ(α_k0)] in log α_kj,
     and ω_k - τ_k in the logit of τ_k. Its expectation under the mixture itself is 0.
-
-    Parameters
-    ----------
-    mixture, counts, max_size
-        As in `log_likelihoods`.
-
-    Returns
-    -------
-    float array of shape (n_clients, n_components * (n_categories + 1))
 
     Examples
     --------

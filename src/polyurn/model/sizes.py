@@ -132,13 +132,7 @@ class SizeBins(EqualArrays):
             return np.asarray((np.log(self.shares) - np.log(np.diff(self.fine)))[within])
 
     def locate(self, sizes: ArrayLike) -> NDArray[np.int64]:
-        """The bin of each size.
-
-        Raises
-        ------
-        SizeError
-            A size is no whole number, 0, or beyond `max_size`.
-        """
+        """The bin of each size; a `SizeError` if one is no whole number, 0, or beyond `max_size`."""
         sizes = numbers(sizes, "sizes")
         if (sizes != np.rint(sizes)).any():  # NaN is not
             raise SizeError("expected sizes as whole numbers, got fractions or NaN")

@@ -35,14 +35,8 @@ _FAR_SHARES = 3.0
 
 @dataclass(frozen=True, eq=False)
 class StyleErrors(ShapedArrays):
-    """Standard errors of a style's numbers, the sampling of clients and noise for privacy in them.
-
-    Attributes
-    ----------
-    mean : float array of shape (n_directions,)
-    shared, by_label, within : float arrays of shape (n_directions, n_directions)
-    far_share : float
-        Of noise alone: 0 without any.
+    """Standard errors of a style's numbers, the sampling of clients and noise for privacy in them; that
+    of `far_share` is of noise alone.
     """
 
     mean: Annotated[Floats, Shape("n_directions")]

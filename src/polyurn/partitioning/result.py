@@ -284,11 +284,7 @@ class Partition(Plotted):
         return cls(np.cumsum([0, *map(len, lists)]), np.concatenate(lists))
 
     def renumbered(self, positions: ArrayLike) -> "Partition":
-        """The same clients, where point i is point `positions[i]` of other data.
-
-        Parameters
-        ----------
-        positions : int array of shape (n_points,)
+        """The same clients, where point i is point `positions[i]`, of shape (n_points,), of other data.
 
         Examples
         --------
@@ -452,10 +448,8 @@ class Partition(Plotted):
 def check_ids(clients: Sequence[Any] | NDArray[Any] | None, partition: Partition) -> NDArray[Any]:
     """The ids of a partition's clients, these or its own, which differ also as text; else 0, 1, ...
 
-    Raises
-    ------
-    ParameterError
-        There are too few or too many, or two are the same: one of the two clients would be lost.
+    A `ParameterError` if there are too few or too many, or two are the same: one of the two would be
+    lost.
     """
     own = np.arange(len(partition)) if partition.ids is None else partition.ids
     ids = own if clients is None else ids_of(clients, "client ids")
@@ -474,10 +468,8 @@ def check_labels(
 ) -> NDArray[np.int64]:
     """The position of each label among the categories, by name; whole numbers are names too.
 
-    Raises
-    ------
-    PartitionError, CountsError
-        They are not; the first that is not is named, or the names of both sides.
+    A label that is not among them is a `PartitionError` or `CountsError` with its name, or those of both
+    sides.
     """
     if isinstance(labels, Labels):
         return positions(labels.categories, categories, match)[labels.labels]

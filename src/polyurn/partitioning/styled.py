@@ -46,15 +46,10 @@ _BOXES_PER_POINT, _FEWEST_PER_BOX = 4, 8
 class _Law:
     """How the points of one label are weighed: in coordinates y in which the proxy points are N(0, I).
 
-    Attributes
-    ----------
-    centre : float array of shape (n_directions,)
-        The proxy points' own mean, from which styles are counted: without any, all points weigh the
-        same.
-    turn : float array of shape (n_directions_used, n_directions)
-        y = turn (z - centre); a style t becomes turn t.
-    within : float array of shape (n_directions_used,)
-        The diagonal of E_l; outside of it there are zeros.
+    `centre`, of shape (n_directions,), is the proxy points' own mean, from which styles are counted:
+    without any, all points weigh the same. y = turn (z - centre), and a style t becomes turn t; `turn`
+    has shape (n_directions_used, n_directions). `within` is the diagonal of E_l, outside of which there
+    are zeros.
     """
 
     centre: NDArray[np.float64]
@@ -74,20 +69,10 @@ def draw_with_style(
 ) -> StyleReport:
     """Give every client its points, label by label, and say how well the proxy data could serve it.
 
-    Parameters
-    ----------
-    style : Style
-    features : array of shape (n_points, ...)
-    codes : int array of shape (n_points,)
-        The label of each proxy point.
-    urns : sequence of int arrays, of length n_labels
-        The points of each label.
-    table : int array or scipy.sparse of shape (n_clients, n_labels)
-    indices : int array of shape (n_given,)
-        On return, the points of the first client, then those of the second, and so on.
-    replace : bool
-        Whether a point may be given again before all others of its label were.
-    rng : numpy.random.Generator
+    `codes`, of shape (n_points,), is the label of each proxy point, and `urns` are the points of each
+    label. The histograms `table` have shape (n_clients, n_labels). On return `indices` has the points of
+    the first client, then those of the second, and so on. With `replace` a point may be given again
+    before all others of its label were.
     """
     from polyurn.partitioning.styled_kernels import draw_styled
 

@@ -24,18 +24,10 @@ _MOST_EPSILON = 1e6
 
 @checked
 def sigma_for(epsilon: float, delta: float) -> float:
-    """The noise multiplier of all releases together that makes them (ε, δ)-private.
+    """The noise multiplier of all releases together that makes them (ε, δ)-private, to a relative 1e-9
+    above it.
 
     A plan that gives release t the share w_t of the budget, Σ w_t = 1, takes sigma_t = sigma / √w_t.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-
-    Returns
-    -------
-    float
-        sigma; the smallest one, to a relative 1e-9 above it.
 
     Examples
     --------
@@ -75,11 +67,7 @@ def delta_of(sigma: float, epsilon: float) -> float:
 def epsilon_of(sigmas: Iterable[float], delta: float) -> float:
     """The ε of several releases together, at δ, in closed form; each of them over all clients.
 
-    Parameters
-    ----------
-    sigmas : iterable of float
-        The noise multiplier of each release. No release costs nothing: ε is 0.
-    delta : float
+    `sigmas` are their noise multipliers. No release costs nothing: ε is 0.
 
     Examples
     --------
@@ -117,17 +105,7 @@ def spent(sigmas: Iterable[float]) -> float:
 def epsilon_by_pld(sigmas: Iterable[float], delta: float, *, interval: float = 1e-4) -> float:
     """`epsilon_of` by privacy loss distributions, from dp-accounting: an upper bound, in seconds.
 
-    Parameters
-    ----------
-    sigmas : iterable of float
-    delta : float
-    interval : float
-        Losses are rounded up to multiples of it.
-
-    Raises
-    ------
-    MissingDependencyError
-        dp-accounting is not installed.
+    Losses are rounded up to multiples of `interval`.
 
     Examples
     --------

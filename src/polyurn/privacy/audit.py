@@ -27,16 +27,9 @@ _BLOCK = 2**14
 class Audit:
     """The result of an attack.
 
-    Attributes
-    ----------
-    claimed, found : float
-        The ε of the releases' noise multipliers, and the least that it can be, at `confidence`.
-    delta : float
-    n_runs : int
-        The number of runs with the canary, and also of runs without it.
-    n_false_alarms, n_missed : int
-        Runs without the canary in which it was detected, and runs with it in which it was not.
-    confidence : float
+    `claimed` is the ε of the releases' noise multipliers at `delta`, and `found` the least that it can
+    be, at `confidence`. There were `n_runs` with the canary and as many without it; in `n_missed` of the
+    first it was not detected, in `n_false_alarms` of the others it was.
     """
 
     claimed: float

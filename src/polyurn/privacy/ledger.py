@@ -218,10 +218,8 @@ class PrivacyLedger:
     ) -> None:
         """Spend what one release costs, before it is asked for.
 
-        Raises
-        ------
-        BudgetError
-            It would be more than the budget. Nothing was spent, and nothing may be asked.
+        If it is more than the budget, that is a `BudgetError`: nothing was spent, and nothing may be
+        asked.
         """
         entry = Charge(what, float(sigma), int(n_numbers), trust, float(change_norm), run)
         with self._entries.turn():

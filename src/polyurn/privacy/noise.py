@@ -26,22 +26,10 @@ LEAST_SCALE, MOST_SCALE = 2.0**10, 2.0**47
 
 
 def discrete_gaussian(n_numbers: int, scale: float) -> NDArray[np.int64]:
-    """Independent draws of the discrete Gaussian, P(x) ∝ exp(-x² / (2 scale²)), from OpenDP.
+    """Independent draws of the discrete Gaussian, P(x) ∝ exp(-x² / (2 scale²)), shape (n_numbers,), from
+    OpenDP.
 
-    Parameters
-    ----------
-    n_numbers : int
-    scale : float
-        The standard deviation, to a relative exp(-scale²).
-
-    Returns
-    -------
-    int array of shape (n_numbers,)
-
-    Raises
-    ------
-    MissingDependencyError
-        OpenDP is not installed.
+    `scale` is the standard deviation, to a relative exp(-scale²).
 
     Examples
     --------

@@ -90,26 +90,10 @@ class StyleMaterial:
 class Material:
     """Everything that the sections are made from; what the user does not have is None or empty.
 
-    Attributes
-    ----------
-    true, metric : str
-        The population that the others are compared with, and what runs are compared in.
-    mdm : MDM or None
-    categories : tuple of str
-        The name of each category, its number if it has none.
-    provenance, comparison_provenance : Provenance
-        How the MDM and the comparison came about.
-    comparison : Comparison or None
-    runs : tuple of FinishedRun
-    clients : dict of name to int array of shape (n_clients, n_categories)
-        At most 300 of each population.
-    n_clients : dict of name to int
-        How many there were.
-    notes : tuple of (str, str)
-        More to say about where things came from.
-    style : StyleMaterial or None
-    rng : numpy.random.Generator
-        For what sections draw.
+    The others are compared with the population `true`, runs in `metric`. `categories` are names, or
+    numbers as texts. `provenance` says how the MDM came about. `clients` are histograms of shape
+    (n_clients, n_categories), at most 300 of each population, of which there were `n_clients`. `notes`
+    are more to say about where things came from; `rng` is for what sections draw.
     """
 
     true: str

@@ -51,13 +51,7 @@ _SECTIONS = (
 class Report:
     """A page and its figures; a notebook shows it, and each figure of it.
 
-    Attributes
-    ----------
-    title : str
-    headline : Headline
-    sections : tuple of Section
-    populations : tuple of str
-        Those that some figure shows, the true one first.
+    `populations` are those that some figure shows, the true one first.
     """
 
     title: str

@@ -228,11 +228,8 @@ def update(
 
 
 def size_masses(size_counts: NDArray[np.float64], *, size_prior: float) -> NDArray[np.float64]:
-    """π_k: the size histogram of each component, normalised, with `size_prior` pseudo-clients.
-
-    Parameters
-    ----------
-    size_counts : float array of shape (n_components, n_bins)
+    """π_k: the size histogram of each component, normalised, with `size_prior` pseudo-clients; shape
+    (n_components, n_bins).
     """
     masses = size_counts + size_prior / size_counts.shape[1]
     return np.asarray(masses / masses.sum(axis=1, keepdims=True))

@@ -46,15 +46,9 @@ ZOO_FOLDER = Path(__file__).parents[1] / "zoo" / "data"
 class Saved(Generic[Model]):
     """What a model's file holds.
 
-    Attributes
-    ----------
-    model : MDM, Style or StyleSpace
-    categories : tuple of str, or None
-        The name of each category of an MDM, which the MDM has itself; of each label of the others.
-    provenance : Provenance
-        How the file came about; `provenance.left_out` says what of it could not be read.
-    features : tuple of str, or None
-        The columns of a table with the features: one for each, or one that has lists.
+    `categories` are the names of an MDM's categories, which it has itself, or of the others' labels.
+    `provenance.left_out` says what of the provenance could not be read. `features` are the columns of a
+    table with the features: one for each, or one that has lists.
     """
 
     model: Model

@@ -59,15 +59,7 @@ _SORTING = "sorting"  # the folder of rows that had to be sorted first
 
 @dataclass(frozen=True)
 class Packed:
-    """How far packing has come.
-
-    Attributes
-    ----------
-    n_rows : int
-    total_rows : int or None
-        How many there are, if the files say so.
-    n_clients, n_shards : int
-    """
+    """How far packing has come; `total_rows` is how many rows there are, if the files say so."""
 
     n_rows: int
     total_rows: int | None

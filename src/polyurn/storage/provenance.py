@@ -69,24 +69,11 @@ class PrivacyProvenance:
 class Provenance:
     """How a file came about; a fact that the file does not state is None.
 
-    Attributes
-    ----------
-    polyurn : str or None
-        The version that wrote it.
-    seed : int or str or None
-    command : str or None
-    data : DataProvenance, str or None
-        The table that was fitted, or what the user says about it.
-    interrupted_after_round : int or None
-        The round after which the user ended the fit.
-    fit : Fit or None
-    privacy : PrivacyProvenance or None
-    traffic : Traffic or None
-        Of a model that was fitted over the nodes of a federation.
-    more : mapping
-        Whatever else the user has added.
-    left_out : tuple of str
-        One line for each part under a name of ours that could not be read; it is not written again.
+    `polyurn` is the version that wrote it, `data` the table that was fitted, or what the user says about
+    it; `interrupted_after_round` is the round after which the user ended the fit. `traffic` is that of a
+    model that was fitted over the nodes of a federation. `more` is whatever else the user has added.
+    `left_out` has a line for each part under a name of ours that could not be read; it is not written
+    again.
 
     Examples
     --------

@@ -203,16 +203,9 @@ def _array(
 class Totals:
     """Sums over all clients of a folder, and what was done to their tables.
 
-    Attributes
-    ----------
-    n_clients, n_points, n_rows : int
-        Clients, points, and rows of the tables.
-    min_size, max_size : int
-        The fewest and the most points of a client.
-    n_duplicates : int
-        Rows whose client and category an earlier row had, and whose counts were added to it.
-    n_empty, n_capped : int
-        Clients that were left out, and clients that the cap took points from.
+    A client has `min_size` to `max_size` points. `n_duplicates` are rows whose client and category an
+    earlier row had, and whose counts were added to it; `n_empty` clients were left out, and the cap took
+    points from `n_capped`.
     """
 
     n_clients: Count
@@ -227,24 +220,12 @@ class Totals:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ShardFolder:
-    """A folder of shards, open to be read.
+    """A folder of shards, open to be read; the last line of its log keeps all but `path`, `shards` and
+    `seen`.
 
-    The last line of its log keeps all but `path`, `shards` and `seen`.
-
-    Attributes
-    ----------
-    path : Path
-    categories : tuple of str
-    named : bool
-        Whether the categories have names besides their numbers.
-    totals : Totals
-    shards : tuple of Shard
-    client, category, count : str or None
-        The columns of the tables that were packed.
-    provenance : mapping
-        How the folder came about.
-    seen : dict of str to Identity
-        The identity of each shard when the folder was opened.
+    `named` says whether the categories have names besides their numbers. `client`, `category` and
+    `count` are the columns of the tables that were packed. `seen` has the identity of each shard when
+    the folder was opened.
     """
 
     path: Path = field(metadata=UNKEPT)

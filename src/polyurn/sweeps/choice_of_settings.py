@@ -32,15 +32,9 @@ _Scores: TypeAlias = Mapping[str, Mapping[int, float]]
 
 @dataclass(frozen=True)
 class OtherSettings:
-    """Settings beside the chosen ones.
+    """Settings beside the chosen ones: those that the sweep varied.
 
-    Attributes
-    ----------
-    population : str
-    settings : dict
-        Those that the sweep varied.
-    apart : Estimate
-        By how much the better of the two are better on this population, seed by seed.
+    `apart` is by how much the better of the two are better on this population, seed by seed.
     """
 
     population: str

@@ -75,17 +75,11 @@ class Sweep:
 
 @dataclass(frozen=True)
 class SweepProgress:
-    """The progress of a sweep.
+    """The progress of a sweep, in runs; those of an earlier start count as done.
 
-    Attributes
-    ----------
-    n_done, n_total : int
-        Runs; those of an earlier start count as done.
-    run : FinishedRun, FailedRun or None
-        The run that just ended; None at the start.
-    seconds_left : float or None
-        An estimate: the other runs take as long as those since this start. At the start of a sweep of
-        very many rounds: all rounds take as long as the first rounds of one run.
+    `run` is the one that just ended, None at the start. `seconds_left` is an estimate: the other runs
+    take as long as those since this start; at the start of a sweep of very many rounds, all rounds take
+    as long as the first rounds of one run.
     """
 
     n_done: int

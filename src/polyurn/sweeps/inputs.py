@@ -40,16 +40,9 @@ _SPLIT_SEED = 0  # which points are held out for testing never changes
 class Inputs:
     """What a sweep works on.
 
-    Attributes
-    ----------
-    data : Examples or None
-        None if a trainer of the user's reads them.
-    labels : array of shape (n_points,)
-    populations : dict of name to a function of the seed that returns a Partition
-    class_counts : int array of shape (n_classes,), or None
-        How many points of each class the clients of `weighted_to` hold, under all seeds.
-    remarks : tuple of str
-        What a user should know: points that no client of a population will hold.
+    `data` is None if a trainer of the user's reads them. A population is a function of the seed.
+    `class_counts`, of shape (n_classes,), is how many points of each class the clients of `weighted_to`
+    hold, under all seeds. `remarks` say which points no client of a population will hold.
     """
 
     data: Examples | None

@@ -104,11 +104,8 @@ class PopulationVerdict:
 class PairVerdict:
     """Two populations against each other, seed by seed.
 
-    Attributes
-    ----------
-    first, second : str
-    difference, regret : Estimate
-        Those of the first less those of the second: above 0, the second is nearer, or loses less.
+    Both estimates are those of the first less those of the second: above 0, the second is nearer, or
+    loses less.
     """
 
     first: str
@@ -174,21 +171,12 @@ class Verdict:
     def paired(
         self, first: str, second: str, *, of: Literal["difference", "regret"] = "difference"
     ) -> Estimate:
-        """One population's difference, or regret, less another's, seed by seed.
+        """One population's difference, or regret, less another's, seed by seed; "again" may be one of
+        them.
 
         On the settings that both and the true clients were trained with under that seed. Seeds that
-        share none are left out; NaN if all are.
-
-        Parameters
-        ----------
-        first, second : str
-            "again" may be one of them.
-        of : {"difference", "regret"}
-
-        Returns
-        -------
-        Estimate
-            Above 0, the second is nearer to the true clients, or loses less.
+        share none are left out; NaN if all are. Above 0, the second is nearer to the true clients, or
+        loses less.
         """
         for name in (first, second):
             if name not in self.scores or name == self.true:
@@ -245,10 +233,7 @@ class Verdict:
     def sentence(self, *, about: Sequence[str] | None = None) -> str:
         """What training on each population promises, and which is nearer to the true clients.
 
-        Parameters
-        ----------
-        about : sequence of str, optional
-            Populations to speak of; all of them by default. The noise floor is always mentioned.
+        It speaks of the populations `about`, by default of all; the noise floor is always mentioned.
         """
         wording, shown = self.wording, self._shown(about)
         floor = wording.floor(self.floor.difference) if self.floor and self.floor.n_seeds else ""
@@ -472,13 +457,9 @@ class Wording:
     def promises(self, found: Mapping[str, tuple[Estimate, Estimate]]) -> str:
         """What the clients of each population promise too much or too little of the metric.
 
+        `found` has two differences of each: the signed one, simulated less true, and the absolute one.
         The number is the absolute difference, as the noise floor's is. Where the signed one is smaller,
         because errors cancel over settings or seeds, nothing is promised: they "are off by" it.
-
-        Parameters
-        ----------
-        found : mapping of a population's name to two differences
-            The signed one, simulated less true, and the absolute one.
 
         Examples
         --------

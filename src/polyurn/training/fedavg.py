@@ -36,15 +36,7 @@ COLUMN_FIELDS = frozenset(
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How the weights of a round do on the test points.
-
-    Attributes
-    ----------
-    round : int
-        Counted from 1.
-    loss : float
-    metrics : dict of str to float
-    """
+    """How the weights of a round, counted from 1, do on the test points."""
 
     round: int
     loss: float

@@ -27,13 +27,8 @@ PerExample = Callable[[Tensor, Tensor], Tensor]
 
 
 def cross_entropy(outputs: Tensor, labels: Tensor) -> Tensor:
-    """Minus the log-probability of each label.
-
-    Parameters
-    ----------
-    outputs : tensor of shape (n, n_classes)
-        Logits.
-    labels : int tensor of shape (n,)
+    """Minus the log-probability of each label, of logits of shape (n, n_classes) and labels of shape
+    (n,).
 
     Examples
     --------
@@ -69,13 +64,7 @@ def squared_error(outputs: Tensor, labels: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Weighted:
-    """A metric in which each class has a weight; made by `weighted`.
-
-    Attributes
-    ----------
-    metric : PerExample
-    weights : tuple of float, of length n_classes
-    """
+    """A metric in which each class has a weight, of shape (n_classes,); made by `weighted`."""
 
     metric: PerExample
     weights: tuple[float, ...]

@@ -58,10 +58,7 @@ def plain_array(
 ) -> NDArray[Any]:
     """The same values as an array, of numbers or texts where all of them are.
 
-    Raises
-    ------
-    InputError
-        Lists of different lengths, or masked values.
+    Lists of different lengths, and masked values, are an `InputError`.
     """
     if np.ma.is_masked(values):
         hidden = np.argwhere(np.ma.getmaskarray(np.ma.asarray(values)))

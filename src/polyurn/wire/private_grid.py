@@ -24,10 +24,8 @@ _SMALLEST = 1e-300  # a norm to divide by, of a row of zeros
 def steps(vector: NDArray[np.float64]) -> NDArray[np.int64]:
     """A sum of private answers in steps of the grid, which is exact, shape (n,).
 
-    Raises
-    ------
-    InputError
-        A number is not on the grid, not finite, or beyond the largest sum. No value is in the message.
+    A number that is not on the grid, not finite, or beyond the largest sum is an `InputError`, without
+    its value.
 
     Examples
     --------

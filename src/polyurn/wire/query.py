@@ -221,10 +221,8 @@ class Query(ABC, Generic[S]):
     def read(self, vector: ArrayLike) -> S:
         """The answer whose `to_vector` is `vector`, for a vector from outside this process.
 
-        Raises
-        ------
-        InputError
-            The number of values is wrong, or one is not real, not finite or beyond 1e150.
+        A wrong number of values, and one that is not real, not finite or beyond 1e150, is an
+        `InputError`.
         """
         return self.shaped(_real(vector, self.n_numbers))
 

@@ -60,13 +60,8 @@ class Profile:
 def profile(
     counts: object, *, n_bootstrap: int = 200, rng: int | np.random.Generator | None = None
 ) -> Profile:
-    """How different clients are in labels and in sizes.
-
-    Parameters
-    ----------
-    counts : int array or scipy.sparse of shape (n_clients, n_categories)
-    n_bootstrap : int
-    rng : int or numpy.random.Generator
+    """How different clients are in labels and in sizes, by their counts of shape (n_clients,
+    n_categories).
 
     Examples
     --------

@@ -54,11 +54,7 @@ class Neighbour:
 class Neighbours(Plotted):
     """The federations of the zoo, the nearest first, and where the clients themselves stand.
 
-    Attributes
-    ----------
-    rows : tuple of Neighbour
-    profile : Profile
-    n_clients : int
+    `rows` are the federations, `profile` is that of the clients.
     """
 
     rows: tuple[Neighbour, ...]

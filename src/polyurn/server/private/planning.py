@@ -32,17 +32,11 @@ _DELTA_POWER = -1.1
 
 @dataclass(frozen=True)
 class ExpectedLoss:
-    """What one ε costs, in nats per client below the truth.
+    """What one ε costs, in nats per client below the truth; an ε of None is without privacy.
 
-    Attributes
-    ----------
-    epsilon : float or None
-        None: without privacy.
-    mean, worst : float
-        Over the simulated federations.
-    single : float
-        The mean loss of one Dirichlet-multinomial, fitted without privacy: a mixture that does not lose
-        less is not worth its budget.
+    `mean` and `worst` are over the simulated federations. `single` is the mean loss of one
+    Dirichlet-multinomial, fitted without privacy: a mixture that does not lose less is not worth its
+    budget.
     """
 
     epsilon: float | None
@@ -72,27 +66,10 @@ def expected_losses(
 ) -> list[ExpectedLoss]:
     """The expected loss of a private fit for each ε, the first one without privacy.
 
-    Parameters
-    ----------
-    play : callable
-        Makes an aggregator of a table of histograms: `LocalAggregator`.
-    epsilons : sequence of float
-    n_clients, n_categories, n_components, size : int
-        Of the planned federation.
-    delta : float, optional
-        n_clients^-1.1 by default.
-    n_runs : int
-    like : MDM, optional
-        The mixture to draw clients from, which then sets the number of categories; random mixtures by
-        default.
-    rng : int
-        A seed: the same federations for every ε.
-    on_run : callable, optional
-        Called with a sentence after each run.
-
-    Returns
-    -------
-    list of ExpectedLoss
+    `play` makes an aggregator of a table of histograms: `LocalAggregator`. Clients of `size` points each
+    are drawn from `like`, which then sets the number of categories, or from random mixtures; the seed
+    gives the same federations for every ε. δ is n_clients^-1.1 by default. `on_run` is called with a
+    sentence after each run.
     """
     if n_clients < 100 or n_runs < 1 or size < 1:
         raise ParameterError(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from polyurn.errors import CountsError, ParameterError
 from polyurn.typed.arrays import numbers
+from polyurn.typed.declared import Floats, Ints
 
 if TYPE_CHECKING:
     Counts: TypeAlias = NDArray[np.integer[Any]] | scipy.sparse.csr_array[Any]
@@ -96,12 +97,12 @@ def check_values(values: NDArray[Any]) -> None:
         raise CountsError(f"a count of {values.max()} is beyond the largest supported, {_LARGEST}")
 
 
-def client_sizes(counts: Counts) -> NDArray[np.int64]:
+def client_sizes(counts: Counts) -> Ints:
     """How many points each client holds, shape (n_clients,)."""
     return np.asarray(counts.sum(axis=1, dtype=np.int64)).reshape(-1)
 
 
-def distinct(keys: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def distinct(keys: NDArray[np.integer[Any]]) -> tuple[Ints, Ints]:
     """The distinct keys in increasing order, shape (n_values,), and the index of each key in them, (n,).
 
     `np.unique(keys, return_inverse=True)` without the sort where keys, at least 0, are dense enough.
@@ -128,10 +129,7 @@ def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
         yield slice(start, min(start + step, n_rows))
 
 
-def gathered(
-    rows: "scipy.sparse.csr_array[Any]",
-    terms: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]],
-) -> NDArray[np.float64]:
+def gathered(rows: "scipy.sparse.csr_array[Any]", terms: Callable[[Ints, Ints], Floats]) -> Floats:
     """Sums of terms over the entries of each row, shape (n_rows, K), each distinct term worked out once.
 
     `terms` of columns and values, of shape (n_pairs,) both, has shape (n_pairs, K) and may be -inf.
@@ -162,7 +160,7 @@ def digest(counts: Counts) -> str:
     return hashlib.sha256(b"".join(p.astype(np.int64).tobytes() for p in parts)).hexdigest()
 
 
-def drop_empty(counts: object) -> tuple[Counts, NDArray[np.int64]]:
+def drop_empty(counts: object) -> tuple[Counts, Ints]:
     """The clients that hold points, and their indices.
 
     Parameters

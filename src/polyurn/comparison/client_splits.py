@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, is_dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.errors import CountsError, ParameterError
 from polyurn.model.names import columns_of
 from polyurn.typed.arguments import checked
+from polyurn.typed.declared import Ints, Seed
 
 
 @checked
@@ -29,14 +29,12 @@ class ClientSplit:
 
     fitted: Any = field(repr=False)
     held_out: Any = field(repr=False)
-    fitted_rows: NDArray[np.int64] = field(repr=False)
-    held_out_rows: NDArray[np.int64] = field(repr=False)
+    fitted_rows: Ints = field(repr=False)
+    held_out_rows: Ints = field(repr=False)
 
 
 @checked
-def split_clients(
-    counts: object, *, held_out: float = 0.2, rng: int | np.random.Generator | None = None
-) -> ClientSplit:
+def split_clients(counts: object, *, held_out: float = 0.2, rng: Seed = None) -> ClientSplit:
     """Set some clients aside, at random, before anything is fitted.
 
     Parameters
@@ -62,9 +60,7 @@ def split_clients(
     return ClientSplit(fitted, out, *parts)
 
 
-def split_rows(
-    n_clients: int, *, held_out: float, rng: int | np.random.Generator | None = None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def split_rows(n_clients: int, *, held_out: float, rng: Seed = None) -> tuple[Ints, Ints]:
     """Which of so many clients are in each part of `split_clients`, in order."""
     if not 0 < held_out < 1:
         raise ParameterError(f"expected held_out between 0 and 1, got {held_out}")

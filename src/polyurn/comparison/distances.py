@@ -27,11 +27,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from polyurn.comparison.estimates import interval
 from polyurn.memory import check_memory
+from polyurn.typed.declared import Bools, Floats, Seed
 
 # Distances that are held at once: 32 MB of float64.
 _BLOCK_CELLS = 4_000_000
@@ -54,9 +54,7 @@ class Floor:
         return f"{self.low:{spec}} to {self.high:{spec}}"
 
 
-def random_halves(
-    n_clients: int, n_splits: int, *, rng: int | np.random.Generator | None = None
-) -> NDArray[np.bool_]:
+def random_halves(n_clients: int, n_splits: int, *, rng: Seed = None) -> Bools:
     """Random splits into halves: who is in the first one, shape (n_splits, n_clients).
 
     Examples
@@ -67,9 +65,7 @@ def random_halves(
     return _random_splits(n_clients, n_clients // 2, n_splits, np.random.default_rng(rng))
 
 
-def _random_splits(
-    n_clients: int, n_first: int, n_splits: int, rng: np.random.Generator
-) -> NDArray[np.bool_]:
+def _random_splits(n_clients: int, n_first: int, n_splits: int, rng: np.random.Generator) -> Bools:
     what = f"{n_splits} splits of {n_clients} clients"
     check_memory(9 * n_splits * n_clients, what, "take a smaller n_splits")
     first = np.zeros((n_splits, n_clients), dtype=bool)
@@ -80,7 +76,7 @@ def _random_splits(
 # ------------------------------------------------------------------------------- energy
 
 
-def energy_floor(points: NDArray[np.float64], halves: NDArray[np.bool_]) -> Floor:
+def energy_floor(points: Floats, halves: Bools) -> Floor:
     """The energy distance of true clients to true clients: points of shape (n_clients, n_dimensions),
     cut into `halves`, of shape (n_splits, n_clients).
     """
@@ -93,7 +89,7 @@ def energy_floor(points: NDArray[np.float64], halves: NDArray[np.bool_]) -> Floo
     return _floor(2 * apart / m, splits, apart * (1 / h + 1 / (m - h)))
 
 
-def energy_distance(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+def energy_distance(x: Floats, y: Floats) -> float:
     """Unbiased energy distance between samples of points, of shape (n or m, n_dimensions); below 0 by
     chance.
 
@@ -116,13 +112,7 @@ def energy_ratio(distance: float, floor: Floor, *, n: int, m: int) -> float:
     return 1 + _over(distance, floor.distance * (1 + m / min(n, m)) / 2)
 
 
-def energy_null(
-    points: NDArray[np.float64],
-    *,
-    n: int,
-    n_splits: int,
-    rng: int | np.random.Generator | None = None,
-) -> tuple[float, float]:
+def energy_null(points: Floats, *, n: int, n_splits: int, rng: Seed = None) -> tuple[float, float]:
     """The range of 95 % of the energy ratios that n true clients would have to the held-out ones.
 
     The held-out clients, four at least, have shape (m, n_dimensions); n is two at least.
@@ -149,9 +139,7 @@ def energy_null(
     return interval(1 + noise * distances / (apart * (1 / min(n, m) + 1 / m)))
 
 
-def _split_sums(
-    between: NDArray[np.float64], splits: NDArray[np.bool_]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def _split_sums(between: Floats, splits: Bools) -> tuple[Floats, Floats, Floats]:
     """Sums of distances within the first part of each split, across, and within the second."""
     sides = splits.astype(np.float64)
     within_first = np.einsum("sm,sm->s", sides @ between, sides)
@@ -160,7 +148,7 @@ def _split_sums(
     return within_first, across, between.sum() - to_first - across
 
 
-def _sum_of_distances(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+def _sum_of_distances(x: Floats, y: Floats) -> float:
     step = max(1, _BLOCK_CELLS // len(y))
     return sum(float(cdist(x[i : i + step], y).sum()) for i in range(0, len(x), step))
 
@@ -168,9 +156,7 @@ def _sum_of_distances(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
 # -------------------------------------------------------------------------- Wasserstein
 
 
-def directions(
-    n_dimensions: int, n_directions: int, *, rng: int | np.random.Generator | None = None
-) -> NDArray[np.float64]:
+def directions(n_dimensions: int, n_directions: int, *, rng: Seed = None) -> Floats:
     """Random directions of length one, shape (n_dimensions, n_directions)."""
     what = f"{n_directions} directions of {n_dimensions} dimensions"
     check_memory(16 * n_directions * n_dimensions, what, "take a smaller n_directions")
@@ -178,7 +164,7 @@ def directions(
     return np.asarray(drawn / np.linalg.norm(drawn, axis=0))
 
 
-def wasserstein_floor(lines: NDArray[np.float64], halves: NDArray[np.bool_]) -> Floor:
+def wasserstein_floor(lines: Floats, halves: Bools) -> Floor:
     """The mean Wasserstein-1 distance, over lines, of true clients to true clients.
 
     Lines, e.g. `points @ directions(...)`, have shape (n_clients, n_lines), halves (n_splits,
@@ -192,7 +178,7 @@ def wasserstein_floor(lines: NDArray[np.float64], halves: NDArray[np.bool_]) -> 
     return _floor(mean * np.sqrt((2 / m) / (1 / h + 1 / (m - h))), splits, mean)
 
 
-def wasserstein_distance(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+def wasserstein_distance(x: Floats, y: Floats) -> float:
     """Mean over lines of the Wasserstein-1 distance between positions on them, of shape (n or m,
     n_lines).
 
@@ -206,7 +192,7 @@ def wasserstein_distance(x: NDArray[np.float64], y: NDArray[np.float64]) -> floa
     return float(np.mean([_line_distance(line, weights) for line in both.T]))
 
 
-def wasserstein_ratio(x: NDArray[np.float64], y: NDArray[np.float64], floor: Floor) -> float:
+def wasserstein_ratio(x: Floats, y: Floats, floor: Floor) -> float:
     """Ratio of the Wasserstein-1 distance of x to the held-out y to the floor.
 
     x is taken len(y) rows at a time, and what is left over is not used: the ratio has the same meaning
@@ -223,13 +209,13 @@ def wasserstein_ratio(x: NDArray[np.float64], y: NDArray[np.float64], floor: Flo
     return float(np.mean(ratios))
 
 
-def _parts(x: NDArray[np.float64], m: int) -> Iterator[NDArray[np.float64]]:
+def _parts(x: Floats, m: int) -> Iterator[Floats]:
     n_parts = max(1, len(x) // m)
     for part in range(n_parts):
         yield x[part * m : (part + 1) * m]
 
 
-def _line_distance(positions: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
+def _line_distance(positions: Floats, weights: Floats) -> float:
     """∫|F - G| on a line, where the weights of F's points are positive and those of G's negative; all of
     shape (n,).
     """
@@ -238,7 +224,7 @@ def _line_distance(positions: NDArray[np.float64], weights: NDArray[np.float64])
     return float(np.abs(ahead) @ np.diff(positions[order]))
 
 
-def _floor(distance: float, splits: NDArray[np.float64], expected: float) -> Floor:
+def _floor(distance: float, splits: Floats, expected: float) -> Floor:
     """The floor of splits that are `expected` apart in the mean."""
     if expected <= 0:  # the held-out clients are all the same
         return Floor(0.0, 1.0, 1.0, n_splits=len(splits))
@@ -252,9 +238,7 @@ def _over(distance: float, floor: float) -> float:
     return np.inf if distance > 0 else 0.0
 
 
-def split_distances(
-    positions: NDArray[np.float64], splits: NDArray[np.bool_], *, n_first: int
-) -> NDArray[np.float64]:
+def split_distances(positions: Floats, splits: Bools, *, n_first: int) -> Floats:
     """∫|F - G| on a line, between the two parts of each split, shape (n_splits,).
 
     Positions have shape (n,). Splits, shape (n, n_splits) with contiguous rows, say who is in the first

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from polyurn.errors import ParameterError
 from polyurn.memory import check_memory
+from polyurn.typed.declared import Floats, Seed
 
 # Every interval of a comparison covers so much.
 COVERAGE = 0.95
@@ -47,7 +47,7 @@ class Estimate:
         return f"{self.value:{spec}} ({self.low:{spec}} to {self.high:{spec}})"
 
 
-def interval(draws: NDArray[np.float64]) -> tuple[float, float]:
+def interval(draws: Floats) -> tuple[float, float]:
     """The range that holds the middle 95 % of draws, shape (n_draws,), some perhaps infinite.
 
     Draws that are NaN, from which nothing could be estimated, are left out.
@@ -60,7 +60,7 @@ def interval(draws: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def reflected_interval(
-    value: float, draws: NDArray[np.float64], least: float, most: float
+    value: float, draws: Floats, least: float, most: float
 ) -> tuple[float, float]:
     """The interval of bootstrap draws reflected at the estimate, within what is possible.
 
@@ -78,9 +78,7 @@ def reflected_interval(
     )
 
 
-def resample_weights(
-    n_clients: int, n_draws: int, *, rng: int | np.random.Generator | None = None
-) -> NDArray[np.float64]:
+def resample_weights(n_clients: int, n_draws: int, *, rng: Seed = None) -> Floats:
     """How often each client occurs in each bootstrap sample, shape (n_draws, n_clients).
 
     Examples
@@ -97,12 +95,12 @@ def resample_weights(
     return weights.astype(np.float64)
 
 
-def mean_estimate(values: NDArray[np.float64], weights: NDArray[np.float64]) -> Estimate:
+def mean_estimate(values: Floats, weights: Floats) -> Estimate:
     """The mean of values of shape (n_clients,) and its bootstrap interval by `resample_weights`."""
     return Estimate(float(values.mean()), *interval(weights @ values / len(values)))
 
 
-def normal_estimate(values: NDArray[np.float64]) -> Estimate:
+def normal_estimate(values: Floats) -> Estimate:
     """The mean over clients and its interval by the standard error; all -inf if one value is."""
     mean = float(values.mean())
     if not np.isfinite(mean):

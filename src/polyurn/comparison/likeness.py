@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import ks_2samp, rankdata
 
 from polyurn.comparison.client_splits import ClientSplit
@@ -49,16 +49,12 @@ from polyurn.model.names import (
 from polyurn.model.populations import Population, drawn_from
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import ids_of
-from polyurn.typed.declared import AtLeast
+from polyurn.typed.declared import AtLeast, Bools, Floats, Ints, Seed
 from polyurn.wording import counted
 
 
 def two_sample_auc(
-    simulated: NDArray[np.float64],
-    true: NDArray[np.float64],
-    *,
-    n_folds: int = 5,
-    rng: int | np.random.Generator | None = None,
+    simulated: Floats, true: Floats, *, n_folds: int = 5, rng: Seed = None
 ) -> Estimate:
     """Cross-validated AUC of telling simulated clients from true ones; 0.5 is perfect.
 
@@ -70,7 +66,7 @@ def two_sample_auc(
     rng = np.random.default_rng(rng)
     features = np.concatenate([simulated, true])
     kind = np.repeat([1, 0], [len(simulated), len(true)])
-    placed: dict[int, list[NDArray[np.float64]]] = {0: [], 1: []}
+    placed: dict[int, list[Floats]] = {0: [], 1: []}
     for train, test in _folds(kind, n_folds, rng):
         score = _scores(features, kind, train, test, seed=int(rng.integers(2**31)))
         placed[1].append(_placements(score[kind[test] == 1], score[kind[test] == 0]))
@@ -82,9 +78,7 @@ def two_sample_auc(
     return Estimate(float(auc), float(max(auc - error, 0)), float(min(auc + error, 1)))
 
 
-def _folds(
-    kind: NDArray[np.int64], n_folds: int, rng: np.random.Generator
-) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+def _folds(kind: Ints, n_folds: int, rng: np.random.Generator) -> list[tuple[Ints, Ints]]:
     """(train, test) of each fold; both kinds are dealt out evenly."""
     fold = np.empty(len(kind), dtype=np.int64)
     for k in (0, 1):
@@ -93,20 +87,13 @@ def _folds(
     return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(n_folds)]
 
 
-def _placements(scores: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
+def _placements(scores: Floats, others: Floats) -> Floats:
     """The share of `others` below each score; ties count half."""
     both = rankdata(np.concatenate([scores, others]))[: len(scores)]
     return np.asarray((both - rankdata(scores)) / len(others))
 
 
-def _scores(
-    features: NDArray[np.float64],
-    kind: NDArray[np.int64],
-    train: NDArray[np.int64],
-    test: NDArray[np.int64],
-    *,
-    seed: int,
-) -> NDArray[np.float64]:
+def _scores(features: Floats, kind: Ints, train: Ints, test: Ints, *, seed: int) -> Floats:
     """What a classifier trained on some clients says about others; higher is kind 1."""
     try:
         from sklearn.ensemble import HistGradientBoostingClassifier
@@ -146,7 +133,7 @@ def compare(
     n_directions: Annotated[int, AtLeast(1)] = 100,
     n_folds: int = 5,
     n_bootstrap: Annotated[int, AtLeast(100)] = 200,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> Comparison:
     """How alike each population is to clients that were held out from fitting.
 
@@ -259,9 +246,9 @@ def compare(
 class _Clients:
     """Clients as points: shares (n, C) sum to one in each row, sizes (n, 1)."""
 
-    counts: NDArray[np.int64]
-    shares: NDArray[np.float64]
-    sizes: NDArray[np.float64]
+    counts: Ints
+    shares: Floats
+    sizes: Floats
 
     @classmethod
     def some_of(
@@ -307,7 +294,7 @@ def _drawn(
         raise type(error)(f"population {name!r}: {error}") from None
 
 
-def _floors(true: _Clients, lines: NDArray[np.float64], halves: NDArray[np.bool_]) -> Floors:
+def _floors(true: _Clients, lines: Floats, halves: Bools) -> Floors:
     return Floors(
         energy=energy_floor(true.shares, halves),
         sliced_wasserstein=wasserstein_floor(true.shares @ lines, halves),
@@ -340,18 +327,18 @@ def _auc(
     return two_sample_auc(*features, n_folds=n_folds, rng=rng)
 
 
-def _ks(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+def _ks(x: Floats, y: Floats) -> float:
     """Largest difference of the two distribution functions, 0 to 1."""
     return float(ks_2samp(x[:, 0], y[:, 0], method="asymp").statistic)
 
 
-def _n_shared(true: NDArray[np.int64], drawn: NDArray[np.int64]) -> int:
+def _n_shared(true: Ints, drawn: Ints) -> int:
     """How many true clients have a client with the very same histogram among those drawn."""
     known = {row.tobytes() for row in drawn}
     return sum(row.tobytes() in known for row in true)
 
 
-def _n_expected(population: Compared, true: NDArray[np.int64], n_drawn: int) -> float | None:
+def _n_expected(population: Compared, true: Ints, n_drawn: int) -> float | None:
     """`_n_shared` in the mean over draws of an MDM: 1 - (1 - q(c))^n for each true client."""
     if not isinstance(population, MDM):
         return None
@@ -359,7 +346,7 @@ def _n_expected(population: Compared, true: NDArray[np.int64], n_drawn: int) -> 
     return float(-np.expm1(n_drawn * np.log1p(-np.minimum(np.exp(logs), 1 - 1e-12))).sum())
 
 
-def _n_twins(true: NDArray[np.int64]) -> int:
+def _n_twins(true: Ints) -> int:
     """How many true clients have the very same histogram as another of them."""
     times = Counter(row.tobytes() for row in true)
     return sum(n for n in times.values() if n > 1)
@@ -367,8 +354,8 @@ def _n_twins(true: NDArray[np.int64]) -> int:
 
 def _dispersion(
     population: Compared,
-    true: NDArray[np.int64],
-    drawn: NDArray[np.int64],
+    true: Ints,
+    drawn: Ints,
     log_likelihood: Estimate | None,
     n_bootstrap: int,
     rng: np.random.Generator,

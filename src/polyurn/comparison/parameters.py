@@ -6,12 +6,12 @@ Nothing is fitted or drawn here.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.typed.arguments import checked
+from polyurn.typed.declared import Floats
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def compare_parameters(fitted: MDM, reference: MDM) -> ParameterComparison:
     )
 
 
-def nmse(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+def nmse(x: Floats, y: Floats) -> float:
     """Normalised error of x against y, sqrt(‖(x - y)/y‖²), where y is not zero (Appendix C.1).
 
     Examples

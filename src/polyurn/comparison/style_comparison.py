@@ -9,13 +9,14 @@ Whether label and style go together is a correlation between clients. Nobody is 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from polyurn.comparison.estimates import Estimate, mean_estimate, resample_weights
 from polyurn.errors import ParameterError
 from polyurn.model.style_coordinates import StyleSpace, feature_rows, label_codes
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import finite_array, ids_of
+from polyurn.typed.declared import Floats, Ints, Seed
 
 # Clients are given each other's label shares so often to see how large a correlation is by chance.
 _N_PERMUTATIONS = 20
@@ -85,7 +86,7 @@ def style_dispersion(
     *,
     space: StyleSpace | None = None,
     n_bootstrap: int = 200,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> StyleDispersion:
     """How much clients differ in the features of points of the same label.
 
@@ -152,9 +153,7 @@ def style_dispersion(
     )
 
 
-def _residuals(
-    rows: NDArray[np.float64], codes: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _residuals(rows: Floats, codes: Ints) -> tuple[Floats, Floats]:
     """The points less the mean of their label, and tr Cov of each label."""
     n_labels = int(codes.max()) + 1
     n_points, means = _means(rows, codes, n_labels)
@@ -163,18 +162,14 @@ def _residuals(
     return residuals, squares / np.maximum(n_points, 1)
 
 
-def _means(
-    rows: NDArray[np.float64], groups: NDArray[np.int64], n_groups: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _means(rows: Floats, groups: Ints, n_groups: int) -> tuple[Ints, Floats]:
     """The size and the mean of each group; 0 for one without points."""
     sizes = np.bincount(groups, minlength=n_groups)
     sums = [np.bincount(groups, column, minlength=n_groups) for column in rows.T]
     return sizes, np.stack(sums, axis=1) / np.maximum(sizes, 1)[:, None]
 
 
-def _ratio_estimate(
-    sums: NDArray[np.float64], counts: NDArray[np.int64], weights: NDArray[np.float64]
-) -> Estimate:
+def _ratio_estimate(sums: Floats, counts: Ints, weights: Floats) -> Estimate:
     """Σ sums / Σ counts over clients, with its bootstrap interval; NaN if there is nothing to count."""
     if not counts.any():
         return Estimate(np.nan, np.nan, np.nan)
@@ -185,7 +180,7 @@ def _ratio_estimate(
 
 
 def _canonical_correlation(
-    shares: NDArray[np.float64], means: NDArray[np.float64], rng: np.random.Generator
+    shares: Floats, means: Floats, rng: np.random.Generator
 ) -> tuple[float, float]:
     """The first canonical correlation of label shares and mean residuals, and that of chance."""
     left, right = _orthonormal(shares), _orthonormal(means)
@@ -198,7 +193,7 @@ def _canonical_correlation(
     return min(found, 1.0), min(float(np.mean(chance)), 1.0)
 
 
-def _orthonormal(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def _orthonormal(rows: Floats) -> Floats:
     """An orthonormal basis of the centred columns."""
     vectors, values, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
     return np.asarray(vectors[:, values > _ROUNDING * max(values[0], 1e-300)])

@@ -43,6 +43,7 @@ from polyurn.counts import Counts, check_counts, client_sizes, distinct
 from polyurn.model.mdm import MDM
 from polyurn.model.rising_factorials import digamma_rise
 from polyurn.typed.arguments import checked
+from polyurn.typed.declared import Floats, Seed
 
 # Nodes of log α_0, a quarter apart, between which a bootstrap sample's score is taken as a line. Beyond
 # the last one clients are called multinomial, before the first, of one category each.
@@ -73,20 +74,20 @@ def concentration(counts: object) -> float:
     return _best(score) / score.n_categories
 
 
-def concentration_estimate(counts: Counts, weights: NDArray[np.float64]) -> Estimate:
+def concentration_estimate(counts: Counts, weights: Floats) -> Estimate:
     """`concentration` with its bootstrap interval, q held fixed; see `resample_weights` for weights."""
     score = _Score(counts)
     draws = _maxima(score, weights) / score.n_categories
     return Estimate(_best(score) / score.n_categories, *interval(draws))
 
 
-def hellinger_estimate(counts: object, weights: NDArray[np.float64]) -> Estimate:
+def hellinger_estimate(counts: object, weights: Floats) -> Estimate:
     """The mean Hellinger distance of clients to their marginal, with its bootstrap interval."""
     table = csr_array(check_counts(counts), copy=True)
     return _to_the_marginal(_Shares.of(table).hellinger, table, weights)
 
 
-def correlation_estimate(counts: object, weights: NDArray[np.float64]) -> Estimate:
+def correlation_estimate(counts: object, weights: Floats) -> Estimate:
     """The intraclass correlation of points in clients of at least two, with its bootstrap interval.
 
     By how much likelier two points of one client agree than those of two clients, over what is possible:
@@ -103,7 +104,7 @@ def correlation_estimate(counts: object, weights: NDArray[np.float64]) -> Estima
     pairs = (n * shares.multiply(shares).sum(axis=1) - 1) / (n - 1)
     squares = shares.multiply(shares).sum(axis=1)
 
-    def of(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    def of(weights: Floats) -> Floats:
         m, ours = weights.sum(axis=1), weights**2
         of_two = ((weights @ shares) ** 2).sum(axis=1) - ours @ squares
         with np.errstate(invalid="ignore", divide="ignore"):  # one client, or one category
@@ -141,9 +142,7 @@ class _Score:
         self.excess = self.has_pair @ (self.count * (self.count - 1) / self.share)
         self.excess -= self.multinomial
 
-    def __call__(
-        self, alpha_0: NDArray[np.float64], weights: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def __call__(self, alpha_0: Floats, weights: Floats) -> Floats:
         """Shape (n_draws, n_alphas), for weights of shape (n_draws, n_clients)."""
         grid = alpha_0[:, None]
         gains = grid * self.share * digamma_rise(grid * self.share, self.count)
@@ -167,7 +166,7 @@ def _best(score: _Score) -> float:
     return float(np.exp(brentq(gradient, np.log(near) - step, np.log(near) + step)))
 
 
-def _maxima(score: _Score, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def _maxima(score: _Score, weights: Floats) -> Floats:
     """The α_0 at which each draw's score falls through zero, shape (n_draws,): once, or never."""
     scores = score(np.exp(_NODES), weights)
     found = np.array([_fall(values) for values in scores])
@@ -177,7 +176,7 @@ def _maxima(score: _Score, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     return found
 
 
-def _fall(scores: NDArray[np.float64]) -> float:
+def _fall(scores: Floats) -> float:
     """Where the scores at the nodes, joined by lines, fall through zero."""
     fallen = np.flatnonzero(scores <= 0)
     if len(fallen) == 0:
@@ -213,9 +212,7 @@ class Heterogeneity:
 
 
 @checked
-def heterogeneity(
-    counts: object, *, n_bootstrap: int = 200, rng: int | np.random.Generator | None = None
-) -> Heterogeneity:
+def heterogeneity(counts: object, *, n_bootstrap: int = 200, rng: Seed = None) -> Heterogeneity:
     """How different clients are from one another.
 
     Parameters
@@ -243,9 +240,7 @@ def heterogeneity(
 
 
 def _to_the_marginal(
-    distances: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    counts: csr_array,
-    weights: NDArray[np.float64],
+    distances: Callable[[Floats], Floats], counts: csr_array, weights: Floats
 ) -> Estimate:
     """The mean distance of clients to their marginal, each bootstrap sample's to its own."""
     pooled = np.concatenate([counts.sum(axis=0)[None], weights @ counts])
@@ -263,10 +258,10 @@ class _Shares:
     for all of them at once, and only what clients hold is looked at one by one.
     """
 
-    values: NDArray[np.float64]  # (n_held,), client after client
+    values: Floats  # (n_held,), client after client
     category: NDArray[np.int32]  # (n_held,)
     begins: NDArray[np.int32]  # (n_clients,)
-    entropies: NDArray[np.float64]  # (n_clients,)
+    entropies: Floats  # (n_clients,)
 
     @classmethod
     def of(cls, counts: csr_array) -> "_Shares":
@@ -276,12 +271,12 @@ class _Shares:
         entropies = -np.add.reduceat(values * np.log(values), begins)
         return cls(values, counts.indices, begins, entropies)
 
-    def total_variation(self, marginal: NDArray[np.float64]) -> NDArray[np.float64]:
+    def total_variation(self, marginal: Floats) -> Floats:
         """Distances to a marginal of shape (n_categories,), shape (n_clients,)."""
         own = marginal[self.category]
         return np.asarray((1 + self._sums(np.abs(self.values - own) - own)) / 2)
 
-    def jensen_shannon(self, marginal: NDArray[np.float64]) -> NDArray[np.float64]:
+    def jensen_shannon(self, marginal: Floats) -> Floats:
         """Distances to a marginal of shape (n_categories,), shape (n_clients,)."""
         middle = (self.values + marginal[self.category]) / 2
         alone = entr(marginal / 2)
@@ -290,13 +285,13 @@ class _Shares:
         # Rounding leaves a client that is the marginal at -1e-17.
         return np.asarray(np.sqrt(np.maximum(divergence, 0) / np.log(2)))
 
-    def hellinger(self, marginal: NDArray[np.float64]) -> NDArray[np.float64]:
+    def hellinger(self, marginal: Floats) -> Floats:
         """Distances to a marginal of shape (n_categories,), shape (n_clients,)."""
         return np.sqrt(
             np.maximum(1 - self._sums(np.sqrt(self.values * marginal[self.category])), 0)
         )
 
-    def _sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _sums(self, values: Floats) -> Floats:
         return np.asarray(np.add.reduceat(values, self.begins))
 
 
@@ -313,12 +308,7 @@ class Dispersion:
 
 
 def dispersion(
-    mdm: MDM,
-    *,
-    true: object,
-    simulated: object,
-    n_bootstrap: int = 200,
-    rng: int | np.random.Generator | None = None,
+    mdm: MDM, *, true: object, simulated: object, n_bootstrap: int = 200, rng: Seed = None
 ) -> Dispersion:
     """How much true and simulated clients vary around the mean of the component they belong to.
 
@@ -334,7 +324,7 @@ def dispersion(
     return Dispersion(*means)
 
 
-def dispersion_index(counts: object, mdm: MDM) -> NDArray[np.float64]:
+def dispersion_index(counts: object, mdm: MDM) -> Floats:
     """Each client's index, over the components that it may belong to, shape (n_clients,).
 
     Examples

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.errors import (
     BudgetError,
@@ -29,7 +28,7 @@ from polyurn.errors import (
 from polyurn.federation.exchange import Exchange
 from polyurn.federation.messages import N_TAG_BYTES, Ask, Reply, tag_of
 from polyurn.typed.arguments import checked, got
-from polyurn.typed.declared import Above, AtLeast, Between, check_declared
+from polyurn.typed.declared import Above, AtLeast, Between, Floats, Seed, check_declared
 from polyurn.typed.json_form import Finite
 from polyurn.wire import Noised, Query, S, decode_statistics, encode_query, node_bounds
 from polyurn.wire.query import ROUNDING
@@ -130,7 +129,7 @@ class FederatedAggregator:
         roster: object = None,
         clients_per_node: int = 1,
         expected: int = 0,
-        rng: int | np.random.Generator | None = None,
+        rng: Seed = None,
         on_change: Callable[[int, Mapping[int, str], Sequence[int]], None] = lambda *_: None,
     ) -> None:
         if not 1 <= clients_per_node < 2**32:
@@ -466,7 +465,7 @@ class Attempt:
         lost = error.node if isinstance(error, LostRoundError) else None
         return accused if lost is None else accused | {lost}
 
-    def plain_sum(self) -> tuple[NDArray[np.float64], tuple[int, ...]]:
+    def plain_sum(self) -> tuple[Floats, tuple[int, ...]]:
         """Each answer is checked, and added as it comes. The server sees every node's answer."""
         query = self._query
         bounds = query.bounds() * self._question.clients_per_node
@@ -492,7 +491,7 @@ class Attempt:
             )
         return total + lost, tuple(sorted(summed))
 
-    def secure_sum(self, roster: Any, terms: Terms) -> tuple[NDArray[np.float64], tuple[int, ...]]:
+    def secure_sum(self, roster: Any, terms: Terms) -> tuple[Floats, tuple[int, ...]]:
         """Five stages, in which the server sees masked numbers, and their sum."""
         from polyurn.federation.round import SecureSum
 
@@ -582,12 +581,10 @@ class Attempt:
         return None, reply.refusal.text
 
 
-def _answer(
-    data: bytes, query: Query[Any], bounds: NDArray[np.float64]
-) -> NDArray[np.float64] | str:
+def _answer(data: bytes, query: Query[Any], bounds: Floats) -> Floats | str:
     """The numbers of a plain answer, or one of a few reasons why it is not valid."""
     try:
-        vector: NDArray[np.float64] = decode_statistics(data, query).to_vector()
+        vector: Floats = decode_statistics(data, query).to_vector()
     except NumbersError:
         return "numbers that are not finite, or beyond 1e150"
     except MessageError:

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import bdtr, gammaln
 
 from polyurn.errors import ParameterError
+from polyurn.typed.declared import Seed
 
 FULL_UP_TO = 100  # nodes; with more, the cost of a full graph to each node exceeds its benefit
 MOST_LOST = 1e-4  # of the rounds
@@ -142,7 +143,7 @@ def _hypergeometric_tail(at_least: int, n: int, n_marked: int, n_drawn: int) -> 
 
 
 def neighbourhoods(
-    nodes: Sequence[int], n_neighbours: int, *, rng: int | np.random.Generator | None = None
+    nodes: Sequence[int], n_neighbours: int, *, rng: Seed = None
 ) -> dict[int, frozenset[int]]:
     """Each node's neighbours, without itself: the nearest on a ring in random order.
 

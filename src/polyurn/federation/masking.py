@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from polyurn.errors import InputError, MissingDependencyError, ParameterError, RefusedError
 from polyurn.federation.messages import N_KEY_BYTES, N_SHARE_BYTES
+from polyurn.typed.declared import Floats
 
 try:
     from cryptography.exceptions import InvalidTag
@@ -218,7 +219,7 @@ class FixedPoint:
     (dtype('uint64'), array([ 0.75, -2.5 ]))
     """
 
-    bounds: NDArray[np.float64]
+    bounds: Floats
     n_summands: int
 
     def __post_init__(self) -> None:
@@ -249,7 +250,7 @@ class FixedPoint:
             raise InputError(f"{n_over} numbers of the answer exceed their bounds; nothing is sent")
         return np.rint(np.ldexp(vector, self.exponents)).astype(np.int64).view(np.uint64)
 
-    def decode(self, words: NDArray[np.uint64]) -> NDArray[np.float64]:
+    def decode(self, words: NDArray[np.uint64]) -> Floats:
         """The sum that the added words stand for, of shape (n_numbers,)."""
         return np.ldexp(words.view(np.int64).astype(np.float64), -self.exponents)
 
@@ -318,6 +319,6 @@ def seed_mask(tag: bytes, node: int, seed: bytes) -> bytes:
     return derived(seed, b"own mask", tag, node)
 
 
-def bounds_digest(bounds: NDArray[np.float64]) -> bytes:
+def bounds_digest(bounds: Floats) -> bytes:
     """The digest of the bounds, on which server and nodes agree before they scale numbers; 32 bytes."""
     return digest(b"bounds", bounds.astype("<f8", copy=False).tobytes())

@@ -30,6 +30,7 @@ from polyurn.federation.messages import (
 from polyurn.federation.node_log import LogEntry, NodeLogFile
 from polyurn.federation.policy import NodePolicy
 from polyurn.privacy.ledger import Entries, PrivacyLedger, enter_exact
+from polyurn.typed.declared import Seed
 from polyurn.wire import (
     Noised,
     Query,
@@ -127,7 +128,7 @@ class Node:
         memory: Mapping[str, bytes] | None = None,
         on_failure: Callable[[Exception], None] = lambda _: None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-        rng: int | np.random.Generator | None = None,
+        rng: Seed = None,
     ) -> None:
         self._node, self._policy, self._log, self._clock = node, policy, log, clock
         self._on_failure, self._ledger = on_failure, ledger

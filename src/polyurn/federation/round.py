@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from polyurn.errors import InputError, LostRoundError, RefusedError
 from polyurn.federation import masking
@@ -30,6 +30,7 @@ from polyurn.federation.messages import (
     Survivors,
 )
 from polyurn.federation.roster import Roster
+from polyurn.typed.declared import Floats, Seed
 
 M = TypeVar("M", bound=Message)
 
@@ -95,7 +96,7 @@ class SecureSum:
         dropout: float,
         colluding: float = 0.2,
         fewest: int = 3,
-        rng: int | np.random.Generator | None = None,
+        rng: Seed = None,
         matter: bytes = b"",
     ) -> None:
         self._matter = masking.checked_matter(matter)
@@ -184,7 +185,7 @@ class SecureSum:
         message = Confirmations({node: one.signature for node, one in quorum.items()})
         return self._messages(dict.fromkeys(confirmed, message), then="revealed")
 
-    def revealed(self, replies: Mapping[int, bytes]) -> NDArray[np.float64]:
+    def revealed(self, replies: Mapping[int, bytes]) -> Floats:
         """Take shares of secrets, subtract the masks, and return the sum, of shape (n_numbers,).
 
         If a secret cannot be recovered, there is no sum: never a wrong one.

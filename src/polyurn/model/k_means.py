@@ -5,17 +5,15 @@ What the points stand for, and what becomes of the centres, is the caller's busi
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
+
+from polyurn.typed.declared import Floats, Ints
 
 _LLOYD_ITERATIONS = 15
 
 
 def k_means(
-    points: NDArray[np.float64],
-    n_groups: int,
-    rng: np.random.Generator,
-    weights: NDArray[np.float64] | None = None,
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    points: Floats, n_groups: int, rng: np.random.Generator, weights: Floats | None = None
+) -> tuple[Floats, Ints]:
     """Lloyd's centres from a k-means++ start, of shape (n_groups, n_features), and who joined which,
     (n_points,).
 

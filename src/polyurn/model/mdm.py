@@ -39,7 +39,7 @@ from polyurn.model.sizes import SUM_TOLERANCE, Sizes
 from polyurn.model.splits import Splits
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import EqualArrays, floats, numbers
-from polyurn.typed.declared import IF_GIVEN, UNSENT, Floats, Shape
+from polyurn.typed.declared import IF_GIVEN, UNSENT, Bools, Floats, Ints, Seed, Shape
 from polyurn.typed.plotted import Plotted
 from polyurn.wording import counted
 
@@ -94,8 +94,8 @@ class MDM(Plotted, EqualArrays):
     ([[0.6, 0.4, 2.0]], np.float64(-3.8062))
     """
 
-    weights: NDArray[np.float64]
-    alphas: NDArray[np.float64]
+    weights: Floats
+    alphas: Floats
     sizes: Sizes
     splits: Splits | None = field(default=None, metadata=IF_GIVEN)
     categories: tuple[str, ...] | None = field(default=None, metadata=UNSENT)
@@ -156,13 +156,13 @@ class MDM(Plotted, EqualArrays):
         return () if self.splits else tuple(np.flatnonzero(at_cap(self.alphas)).tolist())
 
     @cached_property
-    def shares(self) -> NDArray[np.float64]:
+    def shares(self) -> Floats:
         """Expected share of each category in the points of each component's clients, shape (K, C)."""
         if self.splits is not None:
             return self.splits.shares(self.sizes)
         return np.asarray(self.alphas / self.alphas.sum(axis=1, keepdims=True))
 
-    def logpmf(self, counts: object) -> NDArray[np.float64]:
+    def logpmf(self, counts: object) -> Floats:
         """Log-probability of each client's histogram and size, log q(c, n) (equation 3).
 
         Parameters
@@ -181,7 +181,7 @@ class MDM(Plotted, EqualArrays):
         """
         return _per_client(scipy.special.logsumexp(self._joint(counts), axis=1), counts)
 
-    def logpmf_given_size(self, counts: object) -> NDArray[np.float64]:
+    def logpmf_given_size(self, counts: object) -> Floats:
         """Log-probability of each client's histogram given its size, log q(c | n).
 
         Parameters and shapes as in `logpmf`.
@@ -193,7 +193,7 @@ class MDM(Plotted, EqualArrays):
             given_size = self.logpmf(table) - log_size
         return _per_client(given_size, counts)
 
-    def responsibilities(self, counts: object) -> NDArray[np.float64]:
+    def responsibilities(self, counts: object) -> Floats:
         """Probability that each client came from each component, ω of Algorithm 2.
 
         Parameters
@@ -219,9 +219,7 @@ class MDM(Plotted, EqualArrays):
             )
         return _per_client(np.exp(joint - total), counts)
 
-    def sample(
-        self, n_clients: int, *, rng: int | np.random.Generator | None = None
-    ) -> NDArray[np.int64]:
+    def sample(self, n_clients: int, *, rng: Seed = None) -> Ints:
         """Draw the histograms of simulated clients.
 
         Parameters
@@ -253,13 +251,13 @@ class MDM(Plotted, EqualArrays):
         proportions = dirichlet(self.alphas[components], rng)
         return rng.multinomial(sizes, proportions)
 
-    def log_shares(self, counts: Counts) -> NDArray[np.float64]:
+    def log_shares(self, counts: Counts) -> Floats:
         """Log p(c | n, k) of each client under each component, shape (n_clients, K) (equation 1)."""
         if self.splits is not None:
             return self.splits.logpmf(counts)
         return mixture_logpmf(counts, self.alphas)
 
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> Floats:
         """Expected histogram of a client, E[c], shape (n_categories,)."""
         return np.asarray((self.weights * self.sizes.mean()) @ self.shares)
 
@@ -269,7 +267,7 @@ class MDM(Plotted, EqualArrays):
         rule: Rule = "rank",
         *,
         shares: ArrayLike | None = None,
-        rng: int | np.random.Generator | None = None,
+        rng: Seed = None,
     ) -> "MDM | Relabelled":
         """The same clients with other labels: categories are merged, split and renamed.
 
@@ -344,13 +342,11 @@ class MDM(Plotted, EqualArrays):
             return Relabelled(self, np.eye(self.n_categories), self.categories).resized(mean_size)
         return replace(self, sizes=scaled_sizes(self.sizes, self.weights, mean_size))
 
-    def size_marginal(self) -> NDArray[np.float64]:
+    def size_marginal(self) -> Floats:
         """Probability that a client holds n points, over components, shape (max_size + 1,)."""
         return self.weights @ self.sizes.table()
 
-    def draw(
-        self, components: NDArray[np.int64], sizes: NDArray[np.int64], rng: np.random.Generator
-    ) -> NDArray[np.int64]:
+    def draw(self, components: Ints, sizes: Ints, rng: np.random.Generator) -> Ints:
         """Histograms of clients of these components and sizes, small clients out of urns."""
         from polyurn.model.model_kernels import draw_counts
 
@@ -373,7 +369,7 @@ class MDM(Plotted, EqualArrays):
             return check_counts(counts, n_categories=self.n_categories)
         return laid(counts, side_of(self, self.n_categories))
 
-    def _joint(self, counts: object) -> NDArray[np.float64]:
+    def _joint(self, counts: object) -> Floats:
         """Log τ_k + log p(c | n, α_k) + log π_k(n), shape (n_clients, n_components)."""
         table = self._table(counts)
         log_sizes = self.sizes.logpmf(client_sizes(table))
@@ -399,7 +395,7 @@ class Relabelled(EqualArrays):
     """
 
     mdm: MDM
-    parts: NDArray[np.float64]
+    parts: Floats
     categories: tuple[str, ...] | None = None
     factor: float = 1.0
 
@@ -413,7 +409,7 @@ class Relabelled(EqualArrays):
         """The number of components of the mixture."""
         return self.mdm.n_components
 
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> Floats:
         """Expected histogram of a client, shape (n_labels,)."""
         return np.asarray(self.factor * self.mdm.mean() @ self.parts)
 
@@ -422,9 +418,7 @@ class Relabelled(EqualArrays):
         check_mean_size(mean_size)
         return replace(self, factor=mean_size / float(self.mdm.mean().sum()))
 
-    def sample(
-        self, n_clients: int, *, rng: int | np.random.Generator | None = None
-    ) -> NDArray[np.int64]:
+    def sample(self, n_clients: int, *, rng: Seed = None) -> Ints:
         """Draw the histograms of simulated clients, shape (n_clients, n_labels).
 
         A category that is split gives each client shares of its labels as a Dirichlet does, of the
@@ -463,7 +457,7 @@ class Parameters:
         return MDM(self.weights, self.alphas, self.sizes)
 
 
-def dirichlet_multinomial_logpmf(counts: ArrayLike, alpha: ArrayLike) -> NDArray[np.float64]:
+def dirichlet_multinomial_logpmf(counts: ArrayLike, alpha: ArrayLike) -> Floats:
     """Log-probability of a histogram under a Dirichlet-multinomial (equation 1).
 
     Parameters
@@ -493,7 +487,7 @@ def dirichlet_multinomial_logpmf(counts: ArrayLike, alpha: ArrayLike) -> NDArray
     return np.asarray(totals + terms.sum(axis=-1))[()]
 
 
-def mixture_logpmf(counts: Counts, alphas: NDArray[np.float64]) -> NDArray[np.float64]:
+def mixture_logpmf(counts: Counts, alphas: Floats) -> Floats:
     """Equation 1 for every client and component, shape (n_clients, n_components)."""
     n_clients, n_categories = counts.shape
     out = np.empty((n_clients, len(alphas)))
@@ -502,27 +496,25 @@ def mixture_logpmf(counts: Counts, alphas: NDArray[np.float64]) -> NDArray[np.fl
     return out
 
 
-def at_cap(alphas: NDArray[np.float64]) -> NDArray[np.bool_]:
+def at_cap(alphas: Floats) -> Bools:
     """Which concentrations are at the cap, shape (..., n_components), rounding aside."""
     return np.asarray(alphas.sum(axis=-1) >= MAX_CONCENTRATION * (1 - np.finfo(float).eps ** 0.5))
 
 
-def _block_logpmf(
-    rows: "scipy.sparse.csr_array", alphas: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _block_logpmf(rows: "scipy.sparse.csr_array", alphas: Floats) -> Floats:
     """`dirichlet_multinomial_logpmf`, evaluated once per distinct (category, count) and gathered."""
     alpha_0 = alphas.sum(axis=1)
     n, which_n = distinct(client_sizes(rows))
     totals = scipy.special.gammaln(n + 1)[:, None] - log_rising(alpha_0, n[:, None], scale=alpha_0)
 
-    def terms(category: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.float64]:
+    def terms(category: Ints, count: Ints) -> Floats:
         of_pairs = log_rising(alphas.T[category], count[:, None], scale=alpha_0)
         return np.asarray(of_pairs - scipy.special.gammaln(count + 1)[:, None])
 
     return np.asarray(totals[which_n] + gathered(rows, terms))
 
 
-def dirichlet(alphas: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+def dirichlet(alphas: Floats, rng: np.random.Generator) -> Floats:
     """One draw per row. Gamma variates of a small shape underflow, so they are kept as logs:
     G(α) = G(α + 1) U^(1/α) in distribution.
     """
@@ -534,7 +526,7 @@ def dirichlet(alphas: NDArray[np.float64], rng: np.random.Generator) -> NDArray[
     return np.asarray(draws / draws.sum(axis=1, keepdims=True))
 
 
-def _per_client(values: NDArray[np.float64], counts: object) -> NDArray[np.float64]:
+def _per_client(values: Floats, counts: object) -> Floats:
     """The result for the caller's own shape: one histogram gives one value."""
     one = not scipy.sparse.issparse(counts) and np.asarray(counts).ndim == 1
     return values[0] if one else values
@@ -556,7 +548,7 @@ def _broadcast(*shapes: tuple[int, ...]) -> bool:
     return True
 
 
-def _checked_alpha(alpha: ArrayLike) -> NDArray[np.float64]:
+def _checked_alpha(alpha: ArrayLike) -> Floats:
     given = floats(alpha, "alpha")
     if given.ndim == 0:
         raise ParameterError("expected alpha of shape (..., n_categories), got a single number")
@@ -567,11 +559,11 @@ def _checked_alpha(alpha: ArrayLike) -> NDArray[np.float64]:
     return given
 
 
-def _is_permutation(parts: NDArray[np.float64]) -> bool:
+def _is_permutation(parts: Floats) -> bool:
     return all(np.array_equal(np.count_nonzero(parts, axis=i), np.ones(len(parts))) for i in (0, 1))
 
 
-def _check_splits(splits: Splits, alphas: NDArray[np.float64]) -> None:
+def _check_splits(splits: Splits, alphas: Floats) -> None:
     wanted = (splits.n_components, splits.tree.n_categories)
     if wanted != alphas.shape:
         raise ParameterError(
@@ -582,9 +574,7 @@ def _check_splits(splits: Splits, alphas: NDArray[np.float64]) -> None:
         raise ParameterError("expected alphas that are those of the splits; pass None instead")
 
 
-def _check_parameters(
-    weights: NDArray[np.float64], alphas: NDArray[np.float64], sizes: Sizes
-) -> None:
+def _check_parameters(weights: Floats, alphas: Floats, sizes: Sizes) -> None:
     if weights.ndim != 1 or len(weights) == 0:
         raise ParameterError(f"expected weights of shape (n_components,), got {weights.shape}")
     if alphas.ndim != 2 or len(alphas) != len(weights) or alphas.shape[1] < 2:

@@ -19,15 +19,12 @@ import math
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
+
+from polyurn.typed.declared import Floats, Ints
 
 
 def draw_counts(
-    alphas: NDArray[np.float64],
-    components: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    counts: NDArray[np.int64],
-    rng: np.random.Generator,
+    alphas: Floats, components: Ints, sizes: Ints, counts: Ints, rng: np.random.Generator
 ) -> None:
     """Add each client's points to its row of `counts`, of shape (n_clients, n_categories).
 
@@ -379,11 +376,11 @@ def draw_down(children, concentrations, components, sizes, counts, rng):
 
 
 def draw_bent(
-    children: NDArray[np.int64],
-    log_laws: NDArray[np.float64],
-    components: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    counts: NDArray[np.int64],
+    children: Ints,
+    log_laws: Floats,
+    components: Ints,
+    sizes: Ints,
+    counts: Ints,
     rng: np.random.Generator,
 ) -> None:
     """As `draw_down`, by a table of f_l(x) f_r(N - x) for each component, split and total that occur.

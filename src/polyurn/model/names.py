@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, is_dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from polyurn.counts import Counts, check_counts, check_texts, short_list
 from polyurn.errors import CountsError, ParameterError
+from polyurn.typed.declared import Ints
 
 # How one side's names become the other's: {old: new}, the same where it has none; or both in order.
 Match: TypeAlias = Mapping[str, str] | Literal["position"]
@@ -31,7 +31,7 @@ class Labels:
     order: what `partition` takes as it takes texts.
     """
 
-    labels: NDArray[np.int64] = field(repr=False)
+    labels: Ints = field(repr=False)
     categories: tuple[str, ...]
 
 
@@ -80,7 +80,7 @@ def check_own(
     return own if names is None else names
 
 
-def positions(theirs: Side, ours: Side, match: Match | None = None) -> NDArray[np.int64]:
+def positions(theirs: Side, ours: Side, match: Match | None = None) -> Ints:
     """The position of each of their categories among ours, shape (n_theirs,).
 
     By position, numbers from 0 are positions themselves, and need not all be there.

@@ -7,27 +7,26 @@ points of each category. `IID`, `Dirichlet` and `Dirichlet.hsu` stand in `popula
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from polyurn.errors import ParameterError
 from polyurn.model.populations import SizesLike, checked_draw, size_distribution
 from polyurn.model.sizes import Sizes
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import FrozenArrays, numbers
+from polyurn.typed.declared import Ints, Seed
 from polyurn.wording import counted
 
 
 class _OfProxyData(FrozenArrays):
-    available: NDArray[np.int64]
+    available: Ints
 
     @property
     def n_categories(self) -> int:
         """The number of categories, C."""
         return len(self.available)
 
-    def _draw(
-        self, n_clients: int, rng: int | np.random.Generator | None, n_most: int
-    ) -> tuple[int, np.random.Generator]:
+    def _draw(self, n_clients: int, rng: Seed, n_most: int) -> tuple[int, np.random.Generator]:
         n_clients = checked_draw(n_clients, self.n_categories)
         if n_clients > n_most:
             n_points = counted(int(self.available.sum()), "point")
@@ -56,7 +55,7 @@ class Pathological(_OfProxyData):
     """
 
     k: int
-    available: NDArray[np.int64]
+    available: Ints
     sizes: Sizes
 
     def __init__(self, k: int, available: ArrayLike, sizes: SizesLike) -> None:
@@ -67,9 +66,7 @@ class Pathological(_OfProxyData):
             )
         self._freeze({"k": k, "available": given, "sizes": size_distribution(sizes)})
 
-    def sample(
-        self, n_clients: int, *, rng: int | np.random.Generator | None = None
-    ) -> NDArray[np.int64]:
+    def sample(self, n_clients: int, *, rng: Seed = None) -> Ints:
         """Draw the histograms of clients, shape (n_clients, n_categories)."""
         n_clients, rng = self._draw(n_clients, rng, 2**31)
         there = np.flatnonzero(self.available)
@@ -101,16 +98,14 @@ class Shards(_OfProxyData):
     """
 
     s: int
-    available: NDArray[np.int64]
+    available: Ints
 
     def __init__(self, s: int, available: ArrayLike) -> None:
         if s < 1:
             raise ParameterError(f"expected at least one shard per client, got {s}")
         self._freeze({"s": s, "available": _counts(available)})
 
-    def sample(
-        self, n_clients: int, *, rng: int | np.random.Generator | None = None
-    ) -> NDArray[np.int64]:
+    def sample(self, n_clients: int, *, rng: Seed = None) -> Ints:
         """Draw the histograms of clients, shape (n_clients, n_categories)."""
         n_points = int(self.available.sum())
         n_clients, rng = self._draw(n_clients, rng, n_points // self.s)
@@ -142,16 +137,14 @@ class QuantitySkew(_OfProxyData):
     """
 
     beta: float
-    available: NDArray[np.int64]
+    available: Ints
 
     def __init__(self, beta: float, available: ArrayLike) -> None:
         if not 0 < beta < float("inf"):
             raise ParameterError(f"expected beta above 0, got {beta:g}")
         self._freeze({"beta": beta, "available": _counts(available)})
 
-    def sample(
-        self, n_clients: int, *, rng: int | np.random.Generator | None = None
-    ) -> NDArray[np.int64]:
+    def sample(self, n_clients: int, *, rng: Seed = None) -> Ints:
         """Draw the histograms of clients, shape (n_clients, n_categories)."""
         n_points = int(self.available.sum())
         n_clients, rng = self._draw(n_clients, rng, n_points)
@@ -160,7 +153,7 @@ class QuantitySkew(_OfProxyData):
         return rng.multinomial(sizes, self.available / n_points)
 
 
-def _counts(available: ArrayLike) -> NDArray[np.int64]:
+def _counts(available: ArrayLike) -> Ints:
     given = numbers(available, "available")
     whole = given.ndim == 1 and len(given) > 1 and given.dtype.kind in "iu"
     if not whole or given.min() < 0 or given.sum() < 1:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from polyurn.counts import Counts, check_counts, client_sizes
 from polyurn.errors import ParameterError, ShortfallError
@@ -22,6 +22,7 @@ from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.model.style import Style
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import FrozenArrays, floats, numbers
+from polyurn.typed.declared import Bools, Floats, Ints, Seed
 from polyurn.wording import counted
 
 # The sizes of clients to draw from, or their distribution.
@@ -43,9 +44,7 @@ class Population(Protocol):
         """The number of categories, C."""
         ...
 
-    def sample(
-        self, n_clients: int, *, rng: int | np.random.Generator | None = None
-    ) -> NDArray[np.int64]:
+    def sample(self, n_clients: int, *, rng: Seed = None) -> Ints:
         """Draw the histograms of clients, shape (n_clients, n_categories); each holds a point."""
         ...
 
@@ -75,7 +74,7 @@ class IID(FrozenArrays):
     [9, 4, 4]
     """
 
-    marginal: NDArray[np.float64]
+    marginal: Floats
     sizes: Sizes
     categories: tuple[str, ...] | None = None
 
@@ -131,9 +130,7 @@ class IID(FrozenArrays):
         """The number of categories, C."""
         return len(self.marginal)
 
-    def sample(
-        self, n_clients: int, *, rng: int | np.random.Generator | None = None
-    ) -> NDArray[np.int64]:
+    def sample(self, n_clients: int, *, rng: Seed = None) -> Ints:
         """Draw the histograms of clients, shape (n_clients, n_categories)."""
         n_clients = checked_draw(n_clients, self.n_categories)
         rng = np.random.default_rng(rng)
@@ -166,7 +163,7 @@ class Dirichlet(FrozenArrays):
     [20, 20]
     """
 
-    alpha: NDArray[np.float64]
+    alpha: Floats
     sizes: Sizes
     categories: tuple[str, ...] | None = None
 
@@ -220,9 +217,7 @@ class Dirichlet(FrozenArrays):
         """The number of categories, C."""
         return len(self.alpha)
 
-    def sample(
-        self, n_clients: int, *, rng: int | np.random.Generator | None = None
-    ) -> NDArray[np.int64]:
+    def sample(self, n_clients: int, *, rng: Seed = None) -> Ints:
         """Draw the histograms of clients, shape (n_clients, n_categories)."""
         n_clients = checked_draw(n_clients, self.n_categories)
         return MDM([1.0], self.alpha[None], self.sizes).sample(n_clients, rng=rng)
@@ -262,9 +257,7 @@ class Oracle:
         """The number of categories, C."""
         return int(self.counts.shape[1])
 
-    def sample(
-        self, n_clients: int, *, rng: int | np.random.Generator | None = None
-    ) -> NDArray[np.int64]:
+    def sample(self, n_clients: int, *, rng: Seed = None) -> Ints:
         """Take true clients at random, each once before any twice: (n_clients, n_categories)."""
         n_clients, n_true = checked_draw(n_clients, self.n_categories), self.counts.shape[0]
         rng = np.random.default_rng(rng)
@@ -316,8 +309,8 @@ class GivenLabels(FrozenArrays):
 
     mdm: MDM
     labels: Population
-    label_of: NDArray[np.int64]
-    possible: NDArray[np.bool_]
+    label_of: Ints
+    possible: Bools
 
     def __init__(
         self, mdm: MDM, labels: Population, label_of: ArrayLike, codes: ArrayLike | None = None
@@ -347,9 +340,7 @@ class GivenLabels(FrozenArrays):
         """The names of the categories of `mdm`."""
         return self.mdm.categories
 
-    def sample(
-        self, n_clients: int, *, rng: int | np.random.Generator | None = None
-    ) -> NDArray[np.int64]:
+    def sample(self, n_clients: int, *, rng: Seed = None) -> Ints:
         """Draw the histograms of clients.
 
         Parameters
@@ -373,9 +364,7 @@ class GivenLabels(FrozenArrays):
         rng = np.random.default_rng(rng)
         return self.fill(self.labels.sample(n_clients, rng=rng), rng=rng)
 
-    def fill(
-        self, totals: object, *, rng: int | np.random.Generator | None = None
-    ) -> NDArray[np.int64]:
+    def fill(self, totals: object, *, rng: Seed = None) -> Ints:
         """Draw the styles of clients whose label totals are known.
 
         Parameters
@@ -418,7 +407,7 @@ class GivenLabels(FrozenArrays):
                 counts[np.ix_(holders, mine)] = rng.multinomial(totals[holders, label], shares)
         return counts
 
-    def _components(self, totals: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    def _components(self, totals: Ints, rng: np.random.Generator) -> Ints:
         """Each client's component, drawn given its totals: responsibilities under the A_kl.
 
         What is not possible is one more label, of which every client holds nothing.
@@ -431,7 +420,7 @@ class GivenLabels(FrozenArrays):
         with np.errstate(divide="ignore"):  # log 0 is -inf: never the largest
             return np.asarray((np.log(odds) + rng.gumbel(size=odds.shape)).argmax(axis=1))
 
-    def _check_labels(self, totals: NDArray[np.int64]) -> None:
+    def _check_labels(self, totals: Ints) -> None:
         missing = np.setdiff1d(np.flatnonzero(totals.any(axis=0)), self.label_of[self.possible])
         if len(missing):
             raise ShortfallError(
@@ -488,9 +477,7 @@ class Styled:
         """The names of the population's categories."""
         return names_of(self.population)
 
-    def sample(
-        self, n_clients: int, *, rng: int | np.random.Generator | None = None
-    ) -> NDArray[np.int64]:
+    def sample(self, n_clients: int, *, rng: Seed = None) -> Ints:
         """Draw the histograms of clients, shape (n_clients, n_categories)."""
         return self.population.sample(n_clients, rng=rng)
 
@@ -547,13 +534,13 @@ def size_distribution(sizes: SizesLike) -> Sizes:
     return _empirical(given.astype(np.int64))
 
 
-def _empirical(sizes: NDArray[np.int64]) -> Sizes:
+def _empirical(sizes: Ints) -> Sizes:
     """The histogram of the sizes: a bin of width one for each that occurs, and gaps between them."""
     bins = SizeBins(np.unique(np.concatenate([[1], sizes, sizes + 1])))
     return Sizes(bins, np.bincount(bins.locate(sizes), minlength=bins.n_bins)[None] / len(sizes))
 
 
-def _marginal(marginal: ArrayLike) -> NDArray[np.float64]:
+def _marginal(marginal: ArrayLike) -> Floats:
     """How frequent each category is, summing to one."""
     given = floats(marginal, "the marginal")
     if given.ndim != 1 or len(given) < 2:
@@ -563,9 +550,7 @@ def _marginal(marginal: ArrayLike) -> NDArray[np.float64]:
     return np.asarray(given / given.sum())
 
 
-def _categories(
-    values: ArrayLike, what: str, n_categories: int, advice: str = ""
-) -> NDArray[np.int64]:
+def _categories(values: ArrayLike, what: str, n_categories: int, advice: str = "") -> Ints:
     """Numbers of categories, at least one, as a new array."""
     given = numbers(values, what)
     whole = given.ndim == 1 and len(given) > 0 and given.dtype.kind in "iu"

@@ -8,11 +8,12 @@ that was split. A rule says which category becomes which label; `relabelled` say
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from polyurn.errors import ParameterError
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.typed.arrays import floats
+from polyurn.typed.declared import Floats
 from polyurn.wording import counted
 
 Rule: TypeAlias = Literal["rank", "random", "marginal"]
@@ -23,7 +24,7 @@ _TOLERANCE, _MOST_STEPS = 1e-12, 100_000
 _MEAN_TOLERANCE, _SCALINGS = 1e-3, 40
 
 
-def label_shares(shares: ArrayLike | None, n_labels: int) -> NDArray[np.float64] | None:
+def label_shares(shares: ArrayLike | None, n_labels: int) -> Floats | None:
     """The shares of the labels, checked and summing to one."""
     if shares is None:
         return None
@@ -38,12 +39,7 @@ def label_shares(shares: ArrayLike | None, n_labels: int) -> NDArray[np.float64]
     return np.asarray(given / given.sum())
 
 
-def destinations(
-    marginal: NDArray[np.float64],
-    shares: NDArray[np.float64],
-    rule: Rule,
-    rng: np.random.Generator,
-) -> NDArray[np.float64]:
+def destinations(marginal: Floats, shares: Floats, rule: Rule, rng: np.random.Generator) -> Floats:
     """Which part of each category's points becomes which label, shape (n_categories, n_labels).
 
     Categories and labels are put in order, of decreasing shares or at random, and the longer list is
@@ -65,9 +61,7 @@ def destinations(
     return parts
 
 
-def with_marginal(
-    alphas: NDArray[np.float64], masses: NDArray[np.float64], shares: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def with_marginal(alphas: Floats, masses: Floats, shares: Floats) -> Floats:
     """Alphas of the same concentrations whose means, weighted by `masses`, are these shares.
 
     Iterative proportional fitting (Deming and Stephan 1940): the odds ratios of components and labels
@@ -89,7 +83,7 @@ def with_marginal(
     )
 
 
-def scaled_sizes(sizes: Sizes, weights: NDArray[np.float64], mean: float) -> Sizes:
+def scaled_sizes(sizes: Sizes, weights: Floats, mean: float) -> Sizes:
     """The same sizes in another unit, so that a client holds `mean` points in the mean."""
     check_mean_size(mean)
     factor = mean / float(weights @ sizes.mean())

@@ -9,7 +9,9 @@ nothing of clients, categories or mixtures.
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from polyurn.typed.declared import Floats
 
 # Below this, x is shifted up by adding the first terms of the sum one by one; at 16 the asymptotic
 # series to 1/x^13 is exact to the last bit of a double.
@@ -19,7 +21,7 @@ SERIES_FROM = 16
 STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 
 
-def log_rising(x: ArrayLike, c: ArrayLike, *, scale: ArrayLike = 1.0) -> NDArray[np.float64]:
+def log_rising(x: ArrayLike, c: ArrayLike, *, scale: ArrayLike = 1.0) -> Floats:
     """Log of the rising factorial, log Γ(x + c) - log Γ(x) - c log(scale) = Σ_{m<c} log((x + m)/scale).
 
     The ratio of two of them that share a `scale` keeps its digits however large x is: with
@@ -58,7 +60,7 @@ def log_rising(x: ArrayLike, c: ArrayLike, *, scale: ArrayLike = 1.0) -> NDArray
     return total + np.where(c > 0, far, 0.0)
 
 
-def digamma_rise(x: ArrayLike, c: ArrayLike) -> NDArray[np.float64]:
+def digamma_rise(x: ArrayLike, c: ArrayLike) -> Floats:
     """Rise of the digamma function, ψ(x + c) - ψ(x) = Σ_{m<c} 1/(x + m).
 
     Parameters and broadcasting as in `log_rising`; `x` must be positive where c is.
@@ -78,7 +80,7 @@ def digamma_rise(x: ArrayLike, c: ArrayLike) -> NDArray[np.float64]:
     return total
 
 
-def trigamma_fall(x: ArrayLike, c: ArrayLike) -> NDArray[np.float64]:
+def trigamma_fall(x: ArrayLike, c: ArrayLike) -> Floats:
     """Fall of the trigamma function, ψ′(x) - ψ′(x + c) = Σ_{m<c} 1/(x + m)².
 
     Parameters and broadcasting as in `log_rising`; `x` must be positive where c is.
@@ -98,13 +100,11 @@ def trigamma_fall(x: ArrayLike, c: ArrayLike) -> NDArray[np.float64]:
     return total
 
 
-def _broadcast(*arrays: ArrayLike) -> list[NDArray[np.float64]]:
+def _broadcast(*arrays: ArrayLike) -> list[Floats]:
     return list(np.broadcast_arrays(*(np.asarray(a, dtype=np.float64) for a in arrays)))
 
 
-def _near(
-    x: NDArray[np.float64], c: NDArray[np.float64], term: Callable[[int], NDArray[np.float64]]
-) -> NDArray[np.float64]:
+def _near(x: Floats, c: Floats, term: Callable[[int], Floats]) -> Floats:
     """The first terms of the sum, one by one, where x is too small for the series."""
     total = np.zeros(x.shape)
     with np.errstate(divide="ignore"):  # log 0 is -inf, as it should be
@@ -116,15 +116,13 @@ def _near(
     return total
 
 
-def _rest(
-    x: NDArray[np.float64], c: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _rest(x: Floats, c: Floats) -> tuple[Floats, Floats]:
     """The (x, c) whose terms `_near` left out; x is harmless where nothing is left."""
     done = np.where(x < SERIES_FROM, np.minimum(c, SERIES_FROM), 0.0)
     return np.where(c > done, x + done, float(SERIES_FROM)), c - done
 
 
-def _stirling(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _stirling(x: Floats) -> Floats:
     inverse = 1.0 / x
     square = inverse * inverse
     total = np.zeros_like(x)

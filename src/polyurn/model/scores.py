@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.typed.arrays import FrozenArrays
-from polyurn.typed.declared import Floats, Shape
+from polyurn.typed.declared import Floats, Ints, Shape
 
 # Counts are gathered from tables of so many numbers, and at least up to the least; a series continues
 # them, which from there on is exact to the last digits.
@@ -45,14 +44,12 @@ class Mixture(FrozenArrays):
         return int(self.alphas.size) + len(self.weights)
 
     @property
-    def concentrations(self) -> NDArray[np.float64]:
+    def concentrations(self) -> Floats:
         """α_0 of each component, shape (n_components,)."""
         return np.asarray(self.alphas.sum(axis=1))
 
 
-def log_likelihoods(
-    mixture: Mixture, counts: NDArray[np.int64], *, max_size: int | None = None
-) -> NDArray[np.float64]:
+def log_likelihoods(mixture: Mixture, counts: Ints, *, max_size: int | None = None) -> Floats:
     """Log q(c | n) of each client, up to the multinomial coefficient, which no parameter changes; shape
     (n_clients,).
 
@@ -67,16 +64,12 @@ def log_likelihoods(
     return _Tables(mixture, counts, max_size).values
 
 
-def responsibilities(
-    mixture: Mixture, counts: NDArray[np.int64], *, max_size: int | None = None
-) -> NDArray[np.float64]:
+def responsibilities(mixture: Mixture, counts: Ints, *, max_size: int | None = None) -> Floats:
     """ω of each client, given its size, shape (n_clients, n_components)."""
     return _Tables(mixture, counts, max_size).omega
 
 
-def scores(
-    mixture: Mixture, counts: NDArray[np.int64], *, max_size: int | None = None
-) -> NDArray[np.float64]:
+def scores(mixture: Mixture, counts: Ints, *, max_size: int | None = None) -> Floats:
     """The gradient of log q(c | n) in θ, shape (n_clients, n_components * (n_categories + 1)).
 
     With responsibilities ω it is ω_k α_kj [ψ(c_j + α_kj) - ψ(α_kj) - ψ(n + α_k0) + ψ(α_k0)] in log α_kj,
@@ -94,9 +87,7 @@ def scores(
 class _Tables:
     """What the kernels gather from, for one mixture and some clients; each client is a row by itself."""
 
-    def __init__(
-        self, mixture: Mixture, counts: NDArray[np.int64], max_size: int | None = None
-    ) -> None:
+    def __init__(self, mixture: Mixture, counts: Ints, max_size: int | None = None) -> None:
         from polyurn.model import model_kernels as kernels
 
         self._kernels, self._mixture, self._counts = kernels, mixture, counts
@@ -111,12 +102,12 @@ class _Tables:
             self._alpha_0[:, None], np.array([most]), most
         )
         self.omega = np.empty((len(counts), mixture.n_components))
-        self.values: NDArray[np.float64] = kernels.e_step(
+        self.values: Floats = kernels.e_step(
             counts, self._sizes, np.log(mixture.weights), mixture.alphas, self._alpha_0, logs,
             size_logs, self.omega,
         )  # fmt: skip
 
-    def scores(self) -> NDArray[np.float64]:
+    def scores(self) -> Floats:
         mixture, out = self._mixture, np.empty((len(self._counts), self._mixture.n_coordinates))
         self._kernels.gradients(
             self._counts, self._sizes, mixture.weights, mixture.alphas, self._alpha_0, self._rises,

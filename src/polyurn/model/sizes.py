@@ -11,12 +11,13 @@ paper's histogram is the case of bins of width one. How masses and profiles are 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from polyurn.errors import ParameterError, SizeError
 from polyurn.memory import check_memory
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import EqualArrays, floats, numbers
+from polyurn.typed.declared import Floats, Ints, Seed
 from polyurn.wording import counted
 
 # Probabilities may miss one by accumulated rounding over a few thousand bins, not by more.
@@ -57,9 +58,9 @@ class SizeBins(EqualArrays):
     [0.083, 0.75]
     """
 
-    edges: NDArray[np.int64]
-    fine: NDArray[np.int64]
-    shares: NDArray[np.float64]
+    edges: Ints
+    fine: Ints
+    shares: Floats
 
     def __init__(
         self, edges: ArrayLike, fine: ArrayLike | None = None, shares: ArrayLike | None = None
@@ -111,27 +112,27 @@ class SizeBins(EqualArrays):
         return int(self.edges[-1]) - 1
 
     @property
-    def widths(self) -> NDArray[np.int64]:
+    def widths(self) -> Ints:
         return np.diff(self.edges)
 
     @property
-    def bin_of_fine(self) -> NDArray[np.int64]:
+    def bin_of_fine(self) -> Ints:
         """The bin that each finer bin lies in, shape (n_fine,)."""
         return np.searchsorted(self.edges, self.fine[:-1], side="right") - 1
 
-    def means(self) -> NDArray[np.float64]:
+    def means(self) -> Floats:
         """Expected size in each bin, shape (n_bins,)."""
         centres = (self.fine[:-1] + self.fine[1:] - 1) / 2
         return np.add.reduceat(self.shares * centres, np.searchsorted(self.fine, self.edges[:-1]))
 
-    def log_inside(self, sizes: ArrayLike) -> NDArray[np.float64]:
+    def log_inside(self, sizes: ArrayLike) -> Floats:
         """Log P(n | bin of n) of each size."""
         self.locate(sizes)  # which checks them
         within = np.searchsorted(self.fine, np.asarray(sizes), side="right") - 1
         with np.errstate(divide="ignore"):  # a profile may rule a size out
             return np.asarray((np.log(self.shares) - np.log(np.diff(self.fine)))[within])
 
-    def locate(self, sizes: ArrayLike) -> NDArray[np.int64]:
+    def locate(self, sizes: ArrayLike) -> Ints:
         """The bin of each size; a `SizeError` if one is no whole number, 0, or beyond `max_size`."""
         sizes = numbers(sizes, "sizes")
         if (sizes != np.rint(sizes)).any():  # NaN is not
@@ -168,7 +169,7 @@ class Sizes(EqualArrays):
     """
 
     bins: SizeBins
-    masses: NDArray[np.float64]
+    masses: Floats
 
     def __init__(self, bins: SizeBins, masses: ArrayLike) -> None:
         values = floats(masses, "size probabilities")
@@ -187,7 +188,7 @@ class Sizes(EqualArrays):
         self._freeze({"bins": bins, "masses": values})
 
     @classmethod
-    def unchecked(cls, bins: SizeBins, masses: NDArray[np.float64]) -> "Sizes":
+    def unchecked(cls, bins: SizeBins, masses: Floats) -> "Sizes":
         """Probabilities that were worked out as such, taken as they are: fits make them by the hundred.
 
         The array becomes read-only.
@@ -227,27 +228,25 @@ class Sizes(EqualArrays):
     def max_size(self) -> int:
         return self.bins.max_size
 
-    def table(self) -> NDArray[np.float64]:
+    def table(self) -> Floats:
         """Π: column n is the probability of holding n points, shape (n_components, max_size + 1)."""
         _check_table(self.n_components, self.max_size + 1)
         widths = np.diff(self.bins.fine)
         inside = np.repeat(self.fine_masses() / widths, widths, axis=1)
         return np.concatenate([np.zeros((self.n_components, 1)), inside], axis=1)
 
-    def logpmf(self, sizes: ArrayLike) -> NDArray[np.float64]:
+    def logpmf(self, sizes: ArrayLike) -> Floats:
         """Log π_k(n) for each size and component, shape (n_clients, n_components)."""
         bins = self.bins.locate(sizes)
         with np.errstate(divide="ignore"):  # an empty bin has log-probability -inf
             log_masses = np.log(self.masses)
         return np.asarray(log_masses.T[bins] + self.bins.log_inside(sizes)[..., None])
 
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> Floats:
         """Expected size in each component, shape (n_components,)."""
         return np.asarray(self.masses @ self.bins.means())
 
-    def sample(
-        self, components: ArrayLike, *, rng: int | np.random.Generator | None = None
-    ) -> NDArray[np.int64]:
+    def sample(self, components: ArrayLike, *, rng: Seed = None) -> Ints:
         """Draw a size for each given component index, shape (n_clients,)."""
         rng = np.random.default_rng(rng)
         components = numbers(components, "components")
@@ -262,7 +261,7 @@ class Sizes(EqualArrays):
             drawn[mine] = np.searchsorted(cumulative[k], u[mine], side="right")
         return rng.integers(self.bins.fine[drawn], self.bins.fine[drawn + 1])
 
-    def fine_masses(self) -> NDArray[np.float64]:
+    def fine_masses(self) -> Floats:
         """Probability of each finer bin, shape (n_components, n_fine)."""
         return np.asarray(self.masses[:, self.bins.bin_of_fine] * self.bins.shares)
 
@@ -270,7 +269,7 @@ class Sizes(EqualArrays):
         return f"Sizes(n_components={self.n_components}, {self.bins!r})"
 
 
-def _edges(edges: ArrayLike, name: str) -> NDArray[np.int64]:
+def _edges(edges: ArrayLike, name: str) -> Ints:
     given = numbers(edges, name)
     listed = given.ndim == 1 and len(given) > 1 and given.dtype.kind != "b"
     if not listed or (given != np.rint(given)).any():
@@ -283,9 +282,7 @@ def _edges(edges: ArrayLike, name: str) -> NDArray[np.int64]:
     return given.astype(np.int64)
 
 
-def _check_profile(
-    edges: NDArray[np.int64], fine: NDArray[np.int64], shares: NDArray[np.float64]
-) -> None:
+def _check_profile(edges: Ints, fine: Ints, shares: Floats) -> None:
     if fine[-1] != edges[-1] or not np.isin(edges, fine).all():
         raise ParameterError("expected finer size edges that have all size edges among them")
     if shares.shape != (len(fine) - 1,) or not (shares >= 0).all():  # NaN is not

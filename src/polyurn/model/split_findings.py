@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.model.splits import Splits
+from polyurn.typed.declared import Floats, Seed
 
 # Enough for a correlation to 0.02 and a variance to 3 %.
 _N_DRAWN = 4_000
@@ -54,8 +54,8 @@ class SplitLaw:
 
     component: int
     node: int
-    law: NDArray[np.float64]
-    beta_binomial: NDArray[np.float64]
+    law: Floats
+    beta_binomial: Floats
 
     @property
     def total(self) -> int:
@@ -74,7 +74,7 @@ def evenness(variance: float) -> str:
     return EVENNESS[0 if variance < _EVEN else 2 if variance > _UNEVEN else 1]
 
 
-def findings(mdm: MDM, *, rng: int | np.random.Generator | None = 0) -> list[Finding]:
+def findings(mdm: MDM, *, rng: Seed = 0) -> list[Finding]:
     """What each component of a mixture with splits is like."""
     rng, found = np.random.default_rng(rng), []
     for k, size in enumerate(np.maximum(np.rint(mdm.sizes.mean()), 2).astype(np.int64)):
@@ -108,6 +108,6 @@ def split_laws(mdm: MDM) -> list[SplitLaw]:
     ]
 
 
-def _law(log_laws: NDArray[np.float64], total: int) -> NDArray[np.float64]:
+def _law(log_laws: Floats, total: int) -> Floats:
     logs = log_laws[0, : total + 1] + log_laws[1, total::-1]
     return np.asarray(np.exp(logs - np.logaddexp.reduce(logs)))

@@ -32,7 +32,7 @@ from polyurn.model.sizes import Sizes
 from polyurn.model.trees import Tree
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import EqualArrays, finite_array, floats, numbers
-from polyurn.typed.declared import IF_GIVEN, Floats
+from polyurn.typed.declared import IF_GIVEN, Floats, Ints
 
 _EXACT_TOTALS = 128  # where means are propagated down the tree
 
@@ -56,7 +56,7 @@ class Laws(EqualArrays):
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.67, 0.33], [0.0, 0.33, 0.67]]
     """
 
-    knots: NDArray[np.int64]
+    knots: Ints
     values: Floats
 
     def __init__(self, knots: ArrayLike, values: ArrayLike) -> None:
@@ -203,9 +203,7 @@ class Splits(EqualArrays):
             out[block] = gathered(scipy.sparse.csr_array(totals), self.terms)
         return out
 
-    def draw(
-        self, components: NDArray[np.int64], sizes: NDArray[np.int64], rng: np.random.Generator
-    ) -> NDArray[np.int64]:
+    def draw(self, components: Ints, sizes: Ints, rng: np.random.Generator) -> Ints:
         """Histograms of clients of these components and sizes, shape (n_clients, C)."""
         from polyurn.model import model_kernels as kernels
 
@@ -251,7 +249,7 @@ class Splits(EqualArrays):
             out[sides] = np.moveaxis(expected_counts(laws, grid[arrive], weights)[1][:, 0], 1, 0)
         return out
 
-    def terms(self, nodes: NDArray[np.int64], totals: NDArray[np.int64]) -> Floats:
+    def terms(self, nodes: Ints, totals: Ints) -> Floats:
         """What a node with so many points adds to log p(c | n, k), shape (n_pairs, K); 0 without points.
 
         The sum over all nodes of a client is log p(c | n, k); -inf where a component has no such client.
@@ -276,7 +274,7 @@ class Splits(EqualArrays):
         out[inner] += scipy.special.gammaln(n + 1)
         return out
 
-    def _bent_terms(self, nodes: NDArray[np.int64], totals: NDArray[np.int64]) -> Floats:
+    def _bent_terms(self, nodes: Ints, totals: Ints) -> Floats:
         from polyurn.model.model_kernels import log_normalisers
 
         log_laws = self.log_laws(int(totals.max(initial=0)))
@@ -357,7 +355,7 @@ class Expected:
         return np.asarray((self.counts * rises).sum(axis=3))
 
 
-def hats(knots: NDArray[np.int64], counts: NDArray[np.integer]) -> Floats:
+def hats(knots: Ints, counts: NDArray[np.integer]) -> Floats:
     """The hat functions on knots at these counts, shape (n_counts, n_knots); rows add up to one."""
     c = np.minimum(counts, knots[-1])
     left = np.clip(np.searchsorted(knots, c, side="right") - 1, 0, len(knots) - 2)
@@ -368,7 +366,7 @@ def hats(knots: NDArray[np.int64], counts: NDArray[np.integer]) -> Floats:
     return out
 
 
-def law_knots(max_size: int, *, dense: int = 32, ratio: float = 1.25) -> NDArray[np.int64]:
+def law_knots(max_size: int, *, dense: int = 32, ratio: float = 1.25) -> Ints:
     """Knots for counts up to `max_size`: every count to `dense`, then `ratio` times the one before.
 
     Examples

@@ -13,7 +13,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.counts import check_counts, client_sizes
 from polyurn.errors import ParameterError
@@ -21,7 +20,7 @@ from polyurn.memory import check_memory
 from polyurn.model.style_coordinates import StyleSpace
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import ShapedArrays
-from polyurn.typed.declared import Floats, Shape
+from polyurn.typed.declared import Floats, Seed, Shape
 
 # Covariances come from eigenvectors: their rounding is larger than one in the last digit.
 _ROUNDING = 1e-9
@@ -128,7 +127,7 @@ class Style(ShapedArrays):
         return self.space.n_directions
 
     @property
-    def eigenvalues(self) -> NDArray[np.float64]:
+    def eigenvalues(self) -> Floats:
         """Of B, V and E, each from the largest to the smallest, shape (3, n_directions)."""
         listed = (self.shared, self.by_label, self.within)
         return np.array([np.linalg.eigvalsh(one)[::-1] for one in listed])
@@ -141,19 +140,19 @@ class Style(ShapedArrays):
         return clients / total if total > 0 else 0.0
 
     @property
-    def carried(self) -> NDArray[np.float64]:
+    def carried(self) -> Floats:
         """The share of the clients' differences, tr(B + V), in each direction, shape (n_directions,)."""
         each = np.diag(self.shared + self.by_label)
         total = each.sum()
         return np.asarray(each / total if total > 0 else np.zeros_like(each))
 
     @property
-    def by_label_root(self) -> NDArray[np.float64]:
+    def by_label_root(self) -> Floats:
         """A matrix R with R R' = V: v = R x for a standard normal x. V may be singular."""
         return _root(self.by_label)
 
     @property
-    def untied(self) -> NDArray[np.float64]:
+    def untied(self) -> Floats:
         """The covariance of u given the label shares: B - G' Cov(h) G, negative eigenvalues 0."""
         if self.label_effect is None or self.label_covariance is None:
             return self.shared
@@ -161,9 +160,7 @@ class Style(ShapedArrays):
             self.shared - self.label_effect.T @ self.label_covariance @ self.label_effect
         )
 
-    def clients(
-        self, counts: object, *, rng: int | np.random.Generator | None = None
-    ) -> NDArray[np.float64]:
+    def clients(self, counts: object, *, rng: Seed = None) -> Floats:
         """Draw the style μ + u_i of each client.
 
         Parameters
@@ -184,9 +181,7 @@ class Style(ShapedArrays):
             drawn += np.asarray(shares @ self.label_effect) - self.label_shares @ self.label_effect
         return np.asarray(self.mean + drawn)
 
-    def draw(
-        self, counts: object, *, rng: int | np.random.Generator | None = None
-    ) -> NDArray[np.float64]:
+    def draw(self, counts: object, *, rng: Seed = None) -> Floats:
         """Draw where the points of each client and label are centred: t_il = μ + u_i + v_il.
 
         Parameters as in `clients`.
@@ -235,7 +230,7 @@ class Style(ShapedArrays):
         )
 
 
-def nearest_covariance(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+def nearest_covariance(matrix: Floats) -> Floats:
     """The matrix, made symmetric, with its negative eigenvalues set to 0.
 
     Examples
@@ -262,6 +257,6 @@ def _check_covariance(given: Floats | None, what: str) -> None:
         )
 
 
-def _root(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
+def _root(covariance: Floats) -> Floats:
     values, vectors = np.linalg.eigh(covariance)
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))

@@ -19,7 +19,7 @@ from polyurn.errors import ParameterError
 from polyurn.memory import check_memory
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import ShapedArrays, numbers
-from polyurn.typed.declared import Floats, Shape
+from polyurn.typed.declared import Floats, Ints, Shape
 from polyurn.wording import counted
 
 # Numbers of a block of residuals: 64 MB of float64, however many points there are.
@@ -91,9 +91,7 @@ class StyleSpace(ShapedArrays):
         """The number of directions, m."""
         return int(self.basis.shape[1])
 
-    def coordinates(
-        self, features: ArrayLike, labels: ArrayLike, *, n_threads: int = 1
-    ) -> NDArray[np.float64]:
+    def coordinates(self, features: ArrayLike, labels: ArrayLike, *, n_threads: int = 1) -> Floats:
         """The coordinates z of points, at most `radius` from 0.
 
         Parameters
@@ -118,7 +116,7 @@ class StyleSpace(ShapedArrays):
         *,
         finite_only: bool = True,
         n_threads: int = 1,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    ) -> tuple[Floats, Floats]:
         """The coordinates of points, and 1 for each that was beyond the radius, 0 for the others.
 
         Without `finite_only`, coordinates that are not finite are 0, and far: a client's answer may not
@@ -242,7 +240,7 @@ def check_finite(rows: NDArray[Any]) -> None:
         )
 
 
-def label_codes(labels: ArrayLike, n_points: int, *, n_labels: int | None) -> NDArray[np.int64]:
+def label_codes(labels: ArrayLike, n_points: int, *, n_labels: int | None) -> Ints:
     """Labels as integers from 0, one for each point; below `n_labels`, if that is given."""
     given = numbers(labels, "labels")
     if given.shape != (n_points,):
@@ -261,7 +259,7 @@ def label_codes(labels: ArrayLike, n_points: int, *, n_labels: int | None) -> ND
     return given.astype(np.int64)
 
 
-def _points_of_each(codes: NDArray[np.int64], n_labels: int | None) -> NDArray[np.int64]:
+def _points_of_each(codes: Ints, n_labels: int | None) -> Ints:
     n = int(codes.max(initial=-1)) + 1 if n_labels is None else n_labels
     # More labels than points leave one empty; there is no need to count how many.
     per_label = np.bincount(codes, minlength=n) if 0 < n <= len(codes) else np.zeros(1, np.int64)
@@ -295,9 +293,7 @@ def _blocks(n_points: int, n_features: int) -> Iterator[slice]:
         yield slice(start, min(start + step, n_points))
 
 
-def _label_means(
-    rows: NDArray[Any], codes: NDArray[np.int64], per_label: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _label_means(rows: NDArray[Any], codes: Ints, per_label: Ints) -> Floats:
     sums = np.zeros((len(per_label), rows.shape[1]))
     for block in _blocks(*rows.shape):
         inside = codes[block]
@@ -309,9 +305,7 @@ def _label_means(
     return np.asarray(sums / per_label[:, None])
 
 
-def _covariance(
-    rows: NDArray[Any], codes: NDArray[np.int64], means: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _covariance(rows: NDArray[Any], codes: Ints, means: Floats) -> Floats:
     total = np.zeros((rows.shape[1], rows.shape[1]))
     for block in _blocks(*rows.shape):
         residuals = rows[block] - means[codes[block]]
@@ -319,7 +313,7 @@ def _covariance(
     return total / len(rows)
 
 
-def _main_directions(covariance: NDArray[np.float64], n_directions: int) -> NDArray[np.float64]:
+def _main_directions(covariance: Floats, n_directions: int) -> Floats:
     d = len(covariance)
     values, vectors = scipy.linalg.eigh(covariance, subset_by_index=[d - n_directions, d - 1])
     if values[0] <= _LEAST_VARIANCE * max(np.trace(covariance), np.finfo(np.float64).tiny):
@@ -333,24 +327,14 @@ def _main_directions(covariance: NDArray[np.float64], n_directions: int) -> NDAr
     return np.asarray(basis * np.sign(basis[np.abs(basis).argmax(axis=0), np.arange(n_directions)]))
 
 
-def _projected(
-    rows: NDArray[Any],
-    codes: NDArray[np.int64],
-    means: NDArray[np.float64],
-    basis: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def _projected(rows: NDArray[Any], codes: Ints, means: Floats, basis: Floats) -> Floats:
     out = np.empty((len(rows), basis.shape[1]))
     for block in _blocks(*rows.shape):
         out[block] = (rows[block] - means[codes[block]]) @ basis
     return out
 
 
-def _whitening(
-    projected: NDArray[np.float64],
-    codes: NDArray[np.int64],
-    per_label: NDArray[np.int64],
-    prior: float,
-) -> NDArray[np.float64]:
+def _whitening(projected: Floats, codes: Ints, per_label: Ints, prior: float) -> Floats:
     """W_l^(-1/2) of each label, W_l with the prior in it, shape (n_labels, m, m)."""
     pooled = projected.T @ projected / len(projected)
     order = np.argsort(codes, kind="stable")

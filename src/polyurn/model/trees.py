@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from polyurn.errors import ParameterError
 from polyurn.typed.arguments import checked, got
 from polyurn.typed.arrays import EqualArrays, finite_array, floats, numbers
+from polyurn.typed.declared import Floats, Ints
 from polyurn.wording import counted
 
 # A tree is not learned for more categories: its question has C (C + 1) / 2 numbers.
@@ -43,7 +44,7 @@ class Tree(EqualArrays):
     [['ham', 'eggs'], 'tea']
     """
 
-    children: NDArray[np.int64]
+    children: Ints
 
     def __init__(self, children: ArrayLike) -> None:
         given = numbers(children, "children")
@@ -70,7 +71,7 @@ class Tree(EqualArrays):
         return len(self.children)
 
     @cached_property
-    def sides(self) -> NDArray[np.int64]:
+    def sides(self) -> Ints:
         """The side that each node is of its parent, 2 parent + (0 left, 1 right); -1 for the root."""
         sides = np.full(2 * self.n_splits + 1, -1)
         sides[self.children.ravel()] = np.arange(2 * self.n_splits)
@@ -87,7 +88,7 @@ class Tree(EqualArrays):
             np.add(out[left], out[right], out=out[node])
         return np.moveaxis(out, 0, -1)
 
-    def shares(self, left: NDArray[np.float64]) -> NDArray[np.float64]:
+    def shares(self, left: Floats) -> Floats:
         """Shares of the categories, shape (..., C), from the left share of each inner node."""
         out = np.ones((*left.shape[:-1], 2 * self.n_splits + 1))
         for node, (first, second) in enumerate(self.children):

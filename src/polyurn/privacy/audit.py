@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.errors import ParameterError
 from polyurn.privacy.accounting import epsilon_of
 from polyurn.privacy.noise import Noise, discrete_gaussian
 from polyurn.typed.arguments import checked
+from polyurn.typed.declared import Floats, Ints
 from polyurn.wire import Aggregator, Noised, Query
 
 # Numbers of noise that are drawn at once; one call per release would take three times as long.
@@ -119,9 +119,9 @@ def in_blocks(noise: Noise = discrete_gaussian) -> Noise:
     >>> len(draw(3, 2.0**20)), len(draw(20_000, 2.0**20))
     (3, 20000)
     """
-    left: dict[float, NDArray[np.int64]] = {}
+    left: dict[float, Ints] = {}
 
-    def draw(n_numbers: int, scale: float) -> NDArray[np.int64]:
+    def draw(n_numbers: int, scale: float) -> Ints:
         drawn = left.get(scale, np.empty(0, dtype=np.int64))
         if len(drawn) < n_numbers:
             drawn = np.append(drawn, noise(max(_BLOCK, n_numbers), scale))
@@ -143,7 +143,7 @@ class _Remembered:
             self._answers[id(query)] = query, self._aggregator.aggregate(query, cohort_size)
         return self._answers[id(query)][1]
 
-    def exact(self, query: Query[Any]) -> NDArray[np.float64]:
+    def exact(self, query: Query[Any]) -> Floats:
         return np.asarray(self.aggregate(query, None).to_vector())
 
 

@@ -12,20 +12,20 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.errors import MissingDependencyError, ParameterError
+from polyurn.typed.declared import Floats, Ints
 from polyurn.wire.private_grid import STEP, steps
 
 # (n_numbers, scale) -> whole numbers: a discrete Gaussian of standard deviation `scale` in each element.
-Noise: TypeAlias = Callable[[int, float], NDArray[np.int64]]
+Noise: TypeAlias = Callable[[int, float], Ints]
 
 # Of a scale in steps of the grid. Below the least the discrete Gaussian is no longer as good as a
 # Gaussian (see `noised`); above the most, noise and sum need not fit into 53 bits together.
 LEAST_SCALE, MOST_SCALE = 2.0**10, 2.0**47
 
 
-def discrete_gaussian(n_numbers: int, scale: float) -> NDArray[np.int64]:
+def discrete_gaussian(n_numbers: int, scale: float) -> Ints:
     """Independent draws of the discrete Gaussian, P(x) ∝ exp(-x² / (2 scale²)), shape (n_numbers,), from
     OpenDP.
 
@@ -41,12 +41,8 @@ def discrete_gaussian(n_numbers: int, scale: float) -> NDArray[np.int64]:
 
 
 def noised(
-    vector: NDArray[np.float64],
-    sigma: float,
-    *,
-    n_adders: int = 1,
-    noise: Noise = discrete_gaussian,
-) -> NDArray[np.float64]:
+    vector: Floats, sigma: float, *, n_adders: int = 1, noise: Noise = discrete_gaussian
+) -> Floats:
     """A sum of private answers plus discrete Gaussian noise of standard deviation sigma √n_adders.
 
     **What it is worth.** The sum is in whole steps of the grid, exactly (`wire/private_grid.py`), and so

@@ -8,10 +8,10 @@ baseline that it is compared with.
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.errors import ParameterError
 from polyurn.typed.arguments import checked
+from polyurn.typed.declared import Floats
 from polyurn.wire import (
     Aggregator,
     Initialise,
@@ -84,7 +84,7 @@ class PaperSums:
                 )
             case Update(mdm), UpdateStatistics():
                 alpha_0 = mdm.alphas.sum(axis=1)
-                omega: NDArray[np.float64] = np.maximum(noisy.size_counts.sum(axis=1), self._least)
+                omega: Floats = np.maximum(noisy.size_counts.sum(axis=1), self._least)
                 return UpdateStatistics(
                     n_clients=float(omega.sum()),
                     log_likelihood=float("nan"),

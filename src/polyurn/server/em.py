@@ -14,12 +14,12 @@ from dataclasses import dataclass, fields
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.errors import ParameterError, ZeroLikelihoodError
 from polyurn.model.mdm import MAX_CONCENTRATION, at_cap
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.server.m_step_kernel import maximised
+from polyurn.typed.declared import Floats
 from polyurn.wire import DivideStatistics, ExpectStatistics, Parameters
 from polyurn.wording import counted
 
@@ -83,7 +83,7 @@ class Problem:
                 f"a client, and {max_upload:,} are allowed; {advice}"
             )
 
-    def size_masses(self, size_counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    def size_masses(self, size_counts: Floats) -> Floats:
         """π_k from Σ ω by bin, drawn towards the sizes of all clients."""
         b = size_counts.shape[-1]
         together = size_counts.sum(axis=-2, keepdims=True) + self.size_prior / b
@@ -94,14 +94,12 @@ class Problem:
         total = masses.sum(axis=-1, keepdims=True)
         return np.asarray(np.where(total > 0, masses / np.where(total > 0, total, 1.0), together))
 
-    def weights(self, size_counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    def weights(self, size_counts: Floats) -> Floats:
         """τ from Σ ω by bin."""
         weights = size_counts.sum(axis=-1) + _WEIGHT_PRIOR
         return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
-    def em_step(
-        self, alphas: NDArray[np.float64], sums: ExpectStatistics
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def em_step(self, alphas: Floats, sums: ExpectStatistics) -> tuple[Floats, Floats, Floats]:
         """The EM step from stacked models with alphas (n, K, C): weights, alphas, size masses."""
         prior = self.category_prior / float(np.asarray(sums.n_clients).flat[0])
         after = Surrogate.of(alphas, sums).maximise(alphas, category_prior=prior)
@@ -112,12 +110,12 @@ class Problem:
 class Surrogate:
     """w, v and q of w log α + v log(α + q), each of shape (..., K, C + 1); the last entry is of α_0."""
 
-    present: NDArray[np.float64]
-    weight: NDArray[np.float64]
-    shift: NDArray[np.float64]
+    present: Floats
+    weight: Floats
+    shift: Floats
 
     @classmethod
-    def of(cls, alphas: NDArray[np.float64], sums: ExpectStatistics) -> Self:
+    def of(cls, alphas: Floats, sums: ExpectStatistics) -> Self:
         """The surrogate of a round's sums, per client, at the alphas (..., K, C) that were sent."""
         n = np.asarray(sums.n_clients)[..., None, None]
         joined = sums.size_counts.sum(axis=-1)  # every client holds at least one point
@@ -128,15 +126,13 @@ class Surrogate:
             _joined(sums.spread, sums.total_spread) / n,
         )
 
-    def blend(self, new: Self, alphas: NDArray[np.float64], step: float) -> Self:
+    def blend(self, new: Self, alphas: Floats, step: float) -> Self:
         """(1 - step) of this and `step` of the new one, exact to second order at `alphas`."""
         a = with_total(alphas)
         pairs = zip(self._sums(a), new._sums(a), strict=True)
         return self.matching(a, *((1 - step) * old + step * more for old, more in pairs))
 
-    def maximise(
-        self, alphas: NDArray[np.float64], *, category_prior: float
-    ) -> NDArray[np.float64]:
+    def maximise(self, alphas: Floats, *, category_prior: float) -> Floats:
         """The alphas that maximise Σ_j F_j(α_j) - F_0(α_0) + category_prior Σ_j log α_j, beginning here.
 
         Newton's method on a diagonal plus a rank-one matrix (Minka, 2000); if a step brings no gain, the
@@ -148,20 +144,14 @@ class Surrogate:
         functions = (f.reshape(-1, c + 1) for f in (present, self.weight, self.shift))
         return np.asarray(maximised(*functions, alphas.reshape(-1, c))).reshape(alphas.shape)
 
-    def _sums(self, a: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    def _sums(self, a: Floats) -> tuple[Floats, ...]:
         """w, α F′ and -α² F″ at any alphas."""
         ratio = a / (a + self.shift)
         first = self.present + self.weight * ratio
         return self.present, first, self.present + self.weight * ratio**2
 
     @classmethod
-    def matching(
-        cls,
-        a: NDArray[np.float64],
-        present: NDArray[np.float64],
-        tables: NDArray[np.float64],
-        spread: NDArray[np.float64],
-    ) -> Self:
+    def matching(cls, a: Floats, present: Floats, tables: Floats, spread: Floats) -> Self:
         """The v and q with w + v α/(α + q) = tables and w + v α²/(α + q)² = spread."""
         more, less = tables - present, spread - present
         # With counts of at most one, only the first term exists, and the remainder is rounding.
@@ -172,31 +162,29 @@ class Surrogate:
         return cls(present, np.where(some, more * ratio, 0.0), a * (ratio - 1.0))
 
 
-def with_total(alphas: NDArray[np.float64]) -> NDArray[np.float64]:
+def with_total(alphas: Floats) -> Floats:
     """The alphas of each component and their sum, along the last axis."""
     return _joined(alphas, alphas.sum(axis=-1))
 
 
-def _joined(categories: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np.float64]:
+def _joined(categories: Floats, total: Floats) -> Floats:
     return np.concatenate([categories, total[..., None]], axis=-1)
 
 
-def capped(alphas: NDArray[np.float64]) -> NDArray[np.float64]:
+def capped(alphas: Floats) -> Floats:
     """The same proportions, with no concentration beyond the cap."""
     return np.asarray(
         alphas / np.maximum(alphas.sum(axis=-1, keepdims=True) / MAX_CONCENTRATION, 1)
     )
 
 
-def to_x(weights: NDArray[np.float64], alphas: NDArray[np.float64]) -> NDArray[np.float64]:
+def to_x(weights: Floats, alphas: Floats) -> Floats:
     """The vector x of weights (..., K) and alphas (..., K, C)."""
     logs = _joined(np.log(alphas), np.log(weights))
     return logs.reshape(*logs.shape[:-2], -1)
 
 
-def from_x(
-    x: NDArray[np.float64], shape: tuple[int, int]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def from_x(x: Floats, shape: tuple[int, int]) -> tuple[Floats, Floats]:
     """The weights (..., K) and alphas (..., K, C) that a vector stands for."""
     k, c = shape
     logs = x.reshape(*x.shape[:-1], k, c + 1)
@@ -205,7 +193,7 @@ def from_x(
     return weights / weights.sum(axis=-1, keepdims=True), alphas
 
 
-def hessian(sums: ExpectStatistics) -> NDArray[np.float64] | None:
+def hessian(sums: ExpectStatistics) -> Floats | None:
     """The Hessian of the mean log-likelihood in x, if the clients sent it."""
     if sums.curvature.size == 0:
         return None
@@ -215,9 +203,7 @@ def hessian(sums: ExpectStatistics) -> NDArray[np.float64] | None:
     return np.asarray(lower + np.tril(lower, -1).T)
 
 
-def gradients(
-    weights: NDArray[np.float64], alphas: NDArray[np.float64], sums: ExpectStatistics
-) -> NDArray[np.float64]:
+def gradients(weights: Floats, alphas: Floats, sums: ExpectStatistics) -> Floats:
     """The gradients of the mean log-likelihood in x of many models, from their stacked sums."""
     n = np.asarray(sums.n_clients)[:, None]
     of_alphas = sums.tables - alphas * (sums.total_tables / alphas.sum(axis=2))[..., None]
@@ -226,7 +212,7 @@ def gradients(
     return np.asarray(both.reshape(len(both), -1) / n)
 
 
-def within_cap(gradient: NDArray[np.float64], alphas: NDArray[np.float64]) -> NDArray[np.float64]:
+def within_cap(gradient: Floats, alphas: Floats) -> Floats:
     """The gradients of many models without the part that points beyond the cap on concentrations."""
     beyond = at_cap(alphas)
     if not beyond.any():
@@ -239,12 +225,7 @@ def within_cap(gradient: NDArray[np.float64], alphas: NDArray[np.float64]) -> ND
     return inside.reshape(gradient.shape)
 
 
-def along_cap(
-    curvature: NDArray[np.float64],
-    x: NDArray[np.float64],
-    gradient: NDArray[np.float64],
-    shape: tuple[int, int],
-) -> NDArray[np.float64]:
+def along_cap(curvature: Floats, x: Floats, gradient: Floats, shape: tuple[int, int]) -> Floats:
     """The Hessian of a model within the caps that the likelihood pushes it against.
 
     `gradient` is within the caps already: it has no part across such a cap.
@@ -262,7 +243,7 @@ def along_cap(
     return curvature
 
 
-def _normals(alphas: NDArray[np.float64]) -> NDArray[np.float64]:
+def _normals(alphas: Floats) -> Floats:
     """The directions in which log α_0 grows, of length one."""
     return np.asarray(alphas / np.sqrt((alphas**2).sum(axis=-1, keepdims=True)))
 
@@ -271,20 +252,20 @@ def _normals(alphas: NDArray[np.float64]) -> NDArray[np.float64]:
 class Point:
     """A judged point; `value` is a mean per client, `masses` are the probabilities of sizes after EM."""
 
-    x: NDArray[np.float64]
+    x: Floats
     value: float
-    gradient: NDArray[np.float64]
+    gradient: Floats
     sizes: Sizes
-    image: NDArray[np.float64]
-    masses: NDArray[np.float64]
+    image: Floats
+    masses: Floats
 
     @property
-    def step(self) -> NDArray[np.float64]:
+    def step(self) -> Floats:
         """The EM step from here."""
         return np.asarray(self.image - self.x)
 
     @property
-    def promise(self) -> NDArray[np.float64]:
+    def promise(self) -> Floats:
         """The gain of each component's EM step, to first order, shape (n_components,)."""
         return np.asarray((self.gradient * self.step).reshape(len(self.masses), -1).sum(axis=1))
 
@@ -302,9 +283,7 @@ class Point:
 
 
 def evaluate(
-    problem: Problem,
-    trials: Sequence[tuple[NDArray[np.float64], Sizes]],
-    sums: Sequence[ExpectStatistics],
+    problem: Problem, trials: Sequence[tuple[Floats, Sizes]], sums: Sequence[ExpectStatistics]
 ) -> list[Point]:
     """Every trial with its value, gradient and EM image; all M-steps are solved at once."""
     together = _stacked(sums)

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from polyurn.comparison.estimates import COVERAGE, Estimate
 from polyurn.errors import ParameterError
 from polyurn.typed.arguments import checked
+from polyurn.typed.declared import Floats
 from polyurn.wire import Aggregator, Batch, Contrast, ContrastStatistics, Part, total
 from polyurn.wording import counted
 
@@ -278,7 +278,7 @@ def _shown(rho: Estimate) -> str:
     return f"{rho.value:.2f}, {rho.low:.2f} to {rho.high:.2f}"
 
 
-def _correlations(sums: ContrastStatistics, n_labels: int) -> NDArray[np.float64]:
+def _correlations(sums: ContrastStatistics, n_labels: int) -> Floats:
     """ρ of the label, of the feature, of both, and of the feature given the label, shape (4,)."""
     m = sums.n_clients
     if m < 2:
@@ -295,7 +295,7 @@ def _correlations(sums: ContrastStatistics, n_labels: int) -> NDArray[np.float64
     return np.append(_ratio(within - between, 1 - between), _given_label(sums, both))
 
 
-def _given_label(sums: ContrastStatistics, both: NDArray[np.float64]) -> float:
+def _given_label(sums: ContrastStatistics, both: Floats) -> float:
     """ρ of the feature given the label: (W_y - B_y) / (1 - B_y), averaged over labels y.
 
     W_y and B_y are the probabilities that two points of one client, or of two, match in the feature
@@ -312,13 +312,13 @@ def _given_label(sums: ContrastStatistics, both: NDArray[np.float64]) -> float:
     return float(_ratio(np.array([excess]), np.array([room]))[0])
 
 
-def _ratio(excess: NDArray[np.float64], room: NDArray[np.float64]) -> NDArray[np.float64]:
+def _ratio(excess: Floats, room: Floats) -> Floats:
     """NaN if all points are alike, so that nothing can differ."""
     nothing = room <= _ROUNDING
     return np.where(nothing, np.nan, excess / np.where(nothing, 1.0, room))
 
 
-def _jackknife(values: NDArray[np.float64], without: list[NDArray[np.float64]]) -> list[Estimate]:
+def _jackknife(values: Floats, without: list[Floats]) -> list[Estimate]:
     """Each value with its interval, from the values without one group of clients each."""
     n_groups = len(without)
     if n_groups < 2:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.errors import ParameterError
 from polyurn.model.component_summary import HEADS, component_rows, many_components
@@ -20,6 +19,7 @@ from polyurn.privacy.statement import Guarantee
 from polyurn.server.fit_settings import few_clients, few_held_out, largest_won
 from polyurn.typed.arguments import checked
 from polyurn.typed.data_frame import data_frame
+from polyurn.typed.declared import Floats
 from polyurn.typed.json_form import UNKEPT, Count
 from polyurn.typed.plotted import Plotted
 from polyurn.wire import ScoreStatistics
@@ -366,7 +366,7 @@ class Fit(Plotted):
         return float("nan") if judged[-1] is None else judged[-1].log_likelihood
 
     @property
-    def log_likelihoods(self) -> NDArray[np.float64]:
+    def log_likelihoods(self) -> Floats:
         """Mean log-likelihood per client of each round that has one."""
         values = np.array([r.log_likelihood for r in self.rounds])
         return np.asarray(values[~np.isnan(values)])
@@ -380,7 +380,7 @@ class Fit(Plotted):
         return self.mdm.multinomial
 
 
-def behind(scores: ScoreStatistics, best: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def behind(scores: ScoreStatistics, best: int) -> tuple[Floats, Floats]:
     """Mean difference from the best candidate over the same clients, and its standard error."""
     n = scores.n_clients
     sums, products = scores.log_likelihoods, scores.products

@@ -32,6 +32,7 @@ from polyurn.server.sampled import Sampled
 from polyurn.server.search import Race, Screened, Search, State
 from polyurn.server.stages import Bent, join, join_bent, run_stages
 from polyurn.server.starts import Landscape, landscape, random_groups, survey, with_profile
+from polyurn.typed.declared import Seed
 from polyurn.wire import (
     Aggregator,
     Batch,
@@ -85,7 +86,7 @@ def fit_sums(
     sizes: SizeModel = "binned",
     size_prior: float = 1.0,
     category_prior: float = 1e-3,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
     on_round: Callable[[Round], None] | None = None,
 ) -> Fit:
     """Learn a mixture from sums: see `integrations.fit_tables.fit`, whose parameters these are.

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.errors import EmptyComponentError, FitError, ParameterError, ZeroLikelihoodError
 from polyurn.model.mdm import MDM
@@ -17,6 +16,7 @@ from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.server.fit_results import Fit, Round
 from polyurn.server.fit_settings import MOST_ROUNDS, check_model, size_bins
 from polyurn.typed.arguments import checked
+from polyurn.typed.declared import Floats
 from polyurn.wire import Aggregator, Initialise, StartStatistics, Update, UpdateStatistics
 from polyurn.wording import counted
 
@@ -150,9 +150,7 @@ def initialise(
     return MDM(weights, alphas, Sizes(query.size_bins, masses))
 
 
-def concentrations(
-    first: NDArray[np.float64], second: NDArray[np.float64], moments: Moments
-) -> NDArray[np.float64]:
+def concentrations(first: Floats, second: Floats, moments: Moments) -> Floats:
     """α_0 of each component from the moments of its clients' proportions (equation 9)."""
     spread, variance = first - second, second - first**2
     match moments:
@@ -227,7 +225,7 @@ def update(
     return MDM(weights, alphas, Sizes(mdm.sizes.bins, masses))
 
 
-def size_masses(size_counts: NDArray[np.float64], *, size_prior: float) -> NDArray[np.float64]:
+def size_masses(size_counts: Floats, *, size_prior: float) -> Floats:
     """π_k: the size histogram of each component, normalised, with `size_prior` pseudo-clients; shape
     (n_components, n_bins).
     """

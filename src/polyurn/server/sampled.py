@@ -10,7 +10,6 @@ answer; the likelihoods of the same clients decide which one to take, and whethe
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.model.sizes import Sizes
 from polyurn.server.em import (
@@ -25,6 +24,7 @@ from polyurn.server.em import (
 from polyurn.server.fit_settings import Settings
 from polyurn.server.search import State
 from polyurn.server.starts import starts
+from polyurn.typed.declared import Floats
 from polyurn.wire import (
     Expect,
     ExpectStatistics,
@@ -108,7 +108,7 @@ class Average:
         self._n = 1
         self._quadratic = Quadratic(len(self._newton))
         self._leads: list[float] = []  # of the quadratic models over EM, round by round
-        self._answers: list[NDArray[np.float64]] = []
+        self._answers: list[Floats] = []
         self._gains: list[float] = []
 
     @property
@@ -170,7 +170,7 @@ class Average:
         share = 1.0 if alone else 4 / (self._n + 3)  # late iterates count most
         self._smooth = (1 - share) * self._smooth + share * _x(self._em)
 
-    def _m_step(self, alphas: NDArray[np.float64], n_clients: float) -> Parameters:
+    def _m_step(self, alphas: Floats, n_clients: float) -> Parameters:
         """The EM step of the average; priors are weighed against the clients of one cohort."""
         prior = self._problem.category_prior / n_clients
         after = self._surrogate.maximise(alphas, category_prior=prior)
@@ -193,7 +193,7 @@ class Average:
             self._newton, self._leads = _x(self._em), []
             self._quadratic = Quadratic(len(x))
 
-    def _at(self, x: NDArray[np.float64]) -> Parameters:
+    def _at(self, x: Floats) -> Parameters:
         return Parameters(*from_x(x, self._problem.shape), self._em.sizes)
 
 
@@ -206,8 +206,8 @@ class Quadratic:
         self._n = 0
 
     def add(
-        self, x: NDArray[np.float64], gradient: NDArray[np.float64], hessian: NDArray[np.float64],
-        n_clients: float, full_weight: int,
+        self, x: Floats, gradient: Floats, hessian: Floats,
+        n_clients: float, full_weight: int
     ) -> None:  # fmt: skip
         """Take in one more cohort, asked at x; the first, asked far from the optimum, count less."""
         self._n, self._n_clients = self._n + 1, self._n_clients + n_clients
@@ -217,7 +217,7 @@ class Quadratic:
         self._hessian = (1 - share) * self._hessian + share * hessian
         self._b = (1 - share) * self._b + share * (hessian @ x - gradient)
 
-    def optimum(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def optimum(self, x: Floats) -> Floats:
         """The next point to ask about, from x: uphill, by at most half a logarithm.
 
         Directions with less information from all clients together than one client could give are damped.
@@ -228,5 +228,5 @@ class Quadratic:
         return np.asarray(x + step * min(1.0, 0.5 / max(float(np.abs(step).max()), 1e-300)))
 
 
-def _x(p: Parameters) -> NDArray[np.float64]:
+def _x(p: Parameters) -> Floats:
     return to_x(p.weights, p.alphas)

@@ -24,7 +24,6 @@ from itertools import count
 from typing import Any, Protocol, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.model.sizes import Sizes
 from polyurn.server.em import (
@@ -40,6 +39,7 @@ from polyurn.server.em import (
 )  # fmt: skip
 from polyurn.server.fit_settings import CLIENTS_EACH, Policy, Settings, check_components
 from polyurn.server.starts import recombine, starts
+from polyurn.typed.declared import Floats, Ints
 from polyurn.wire import (
     Batch,
     BatchStatistics,
@@ -54,7 +54,7 @@ from polyurn.wire import (
 )  # fmt: skip
 
 # The Hessian's eigenvalues and eigenvectors, and the entries of x that it covers.
-Curvature = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]
+Curvature = tuple[Floats, Floats, Ints]
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Climber:
 
     number: int
     sizes: Sizes
-    trials: list[NDArray[np.float64]]
+    trials: list[Floats]
     damping: float
     is_recombined: bool = False
     curvature: Curvature | None = None
@@ -137,9 +137,7 @@ class Climber:
             for i, x in enumerate(self.trials)
         ]
 
-    def learn(
-        self, points: list[Point], hessian: NDArray[np.float64] | None, policy: Policy
-    ) -> None:
+    def learn(self, points: list[Point], hessian: Floats | None, policy: Policy) -> None:
         """Move to the best trial if it is better, and remember its damping."""
         before, first = self.value, self.best is None
         found = max(points, key=lambda p: p.value)
@@ -207,7 +205,7 @@ class Climber:
         apart = np.abs(here[:, None] - there[None]).max(axis=2)
         return bool(max(apart.min(axis=0).max(), apart.min(axis=1).max()) < policy.met)
 
-    def _entries(self, components: tuple[int, ...]) -> NDArray[np.int64]:
+    def _entries(self, components: tuple[int, ...]) -> Ints:
         """The entries of x of some components."""
         entries = np.arange(len(self.point.x)).reshape(len(self.point.masses), -1)
         return np.asarray(entries[list(components)].ravel())

@@ -14,14 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import fmin_l_bfgs_b
 
 from polyurn.model.mdm import MAX_CONCENTRATION, MDM
 from polyurn.model.sizes import Sizes
 from polyurn.model.splits import Laws, Splits
 from polyurn.server.em import Problem, Surrogate, check_possible, with_total
-from polyurn.typed.declared import Floats
+from polyurn.typed.declared import Floats, Ints
 from polyurn.wire import Divide, DivideStatistics
 
 # Multiples of an M-step that are tried, as far as an upload allows.
@@ -177,7 +176,7 @@ class SplitClimb:
         return np.asarray(laws.values + (factor @ x.reshape(*shape, 1))[..., 0])
 
 
-def _curving(knots: NDArray[np.int64]) -> Floats:
+def _curving(knots: Ints) -> Floats:
     """A matrix whose product with values on knots is θ″ in log(1 + count), times the root of a width.
 
     Its square is then the integral of θ″² there, whichever knots there are.

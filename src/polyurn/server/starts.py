@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import ndtri
 
 from polyurn.model.rising_factorials import log_rising
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.server.em import Problem
+from polyurn.typed.declared import Floats
 from polyurn.wire import Group, GroupStatistics, Parameters, Survey, SurveyStatistics
 
 # A client is asked for its exact size if there are no more sizes than this: a tenth of an upload.
@@ -35,7 +35,7 @@ _EVEN_SHARE = 0.01
 # Bounds of a start's concentration; moments of few clients can have any value.
 _CONCENTRATIONS = 0.01, 1_000.0
 
-_Scores = tuple[NDArray[np.float64], NDArray[np.float64]]  # of each group: directions, offsets
+_Scores = tuple[Floats, Floats]  # of each group: directions, offsets
 
 
 def survey(n_categories: int, bins: SizeBins, *, max_upload: int) -> Survey:
@@ -61,9 +61,7 @@ def _finer_bins(bins: SizeBins) -> Iterator[SizeBins]:
     yield bins
 
 
-def with_profile(
-    bins: SizeBins, fine: SizeBins, counts: NDArray[np.float64], *, size_prior: float
-) -> SizeBins:
+def with_profile(bins: SizeBins, fine: SizeBins, counts: Floats, *, size_prior: float) -> SizeBins:
     """The same bins, with the profile of the clients counted in finer ones, which have all their edges.
 
     The counts of a bin are taken for those of a Pólya urn whose concentration all bins share. It is
@@ -95,9 +93,9 @@ def with_profile(
 class Landscape:
     """How clients vary: the mean of their features, and independent directions of unit variance."""
 
-    mean: NDArray[np.float64]  # (n_features,)
-    directions: NDArray[np.float64]  # (n_features, n_directions)
-    deviations: NDArray[np.float64]  # (n_directions,), before each direction was scaled to one
+    mean: Floats  # (n_features,)
+    directions: Floats  # (n_features, n_directions)
+    deviations: Floats  # (n_directions,), before each direction was scaled to one
 
 
 def landscape(query: Survey, sums: SurveyStatistics, *, sizes: bool) -> Landscape:
@@ -213,7 +211,7 @@ def _category_groups(land: Landscape, k: int, rng: np.random.Generator) -> _Scor
     return directions / np.where(usual > 0, usual, 1.0)[:, None], np.zeros(k)
 
 
-def _random_directions(land: Landscape, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def _random_directions(land: Landscape, n: int, rng: np.random.Generator) -> Floats:
     """Random directions in which clients have unit variance, shape (n_features, n).
 
     Large variances are slightly favoured: the differences between components may vary little.

@@ -17,7 +17,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.errors import FitError, ParameterError
 from polyurn.model.style import Style, StyleErrors, nearest_covariance
@@ -27,6 +26,7 @@ from polyurn.privacy.ledger import PrivacyLedger, Trust
 from polyurn.privacy.noise import Noise, discrete_gaussian
 from polyurn.privacy.private_aggregator import as_private
 from polyurn.typed.arguments import checked
+from polyurn.typed.declared import Floats, Ints
 from polyurn.wire import Aggregator, Noised
 from polyurn.wire.style_queries import BoundedStyle, StyleMoments, StyleStatistics, square, triangle
 
@@ -129,7 +129,7 @@ def fit_style(
 def _noised(
     aggregator: Aggregator, query: BoundedStyle, *, epsilon: float, delta: float, trust: Trust,
     ledger: PrivacyLedger | None, noise: Noise,
-) -> tuple[StyleStatistics, NDArray[np.float64]]:  # fmt: skip
+) -> tuple[StyleStatistics, Floats]:  # fmt: skip
     """The sums, and the standard deviation of the noise in each of them."""
     sigma = sigma_for(epsilon, delta)
     layer = as_private(aggregator, epsilon, delta, trust=trust, ledger=ledger, noise=noise)
@@ -143,12 +143,12 @@ def _noised(
 class Estimates:
     """μ, B, V and E."""
 
-    mean: NDArray[np.float64]
-    shared: NDArray[np.float64]
-    by_label: NDArray[np.float64]
-    within: NDArray[np.float64]
+    mean: Floats
+    shared: Floats
+    by_label: Floats
+    within: Floats
 
-    def to_vector(self) -> NDArray[np.float64]:
+    def to_vector(self) -> Floats:
         """μ and the lower triangles of the others, one after the other."""
         matrices = (self.shared, self.by_label, self.within)
         return np.concatenate([self.mean, *(triangle(one) for one in matrices)])
@@ -169,7 +169,7 @@ class Clients:
         """The number of points of a client like the mean one, limited to 2 to 200."""
         return max(2, round(1 / max(self.inverse_size, 1 / _MOST_POINTS)))
 
-    def shares(self) -> NDArray[np.float64]:
+    def shares(self) -> Floats:
         """Label shares of a client like the mean one, shape (n_present,): in geometric progression."""
         most = min(self.n_labels, self.n_points)
         present = min(max(1, round(self.labels_per_point / max(self.inverse_size, 1e-9))), most)
@@ -182,9 +182,7 @@ class Clients:
         return np.asarray(shares)
 
 
-def _fitted(
-    space: StyleSpace, sums: StyleStatistics, sigmas: NDArray[np.float64] | None, clip: float
-) -> Style:
+def _fitted(space: StyleSpace, sums: StyleStatistics, sigmas: Floats | None, clip: float) -> Style:
     n_clients = float(sums.n_clients)
     if sigmas is None and not n_clients >= 2:
         raise FitError(
@@ -218,7 +216,7 @@ def _fitted(
     )  # fmt: skip
 
 
-def solved(sums: NDArray[np.float64], n_directions: int) -> Estimates:
+def solved(sums: Floats, n_directions: int) -> Estimates:
     """The moment equations, from `StyleStatistics.to_vector()`; eigenvalues may be negative."""
     m, n_lower = n_directions, n_directions * (n_directions + 1) // 2
     b, a, c, _, *_ = sums[1:5] / sums[0]
@@ -239,11 +237,8 @@ def solved(sums: NDArray[np.float64], n_directions: int) -> Estimates:
 
 
 def _label_effect(
-    space: StyleSpace,
-    sums: StyleStatistics,
-    mean: NDArray[np.float64],
-    sigmas: NDArray[np.float64] | None,
-) -> dict[str, NDArray[np.float64]]:
+    space: StyleSpace, sums: StyleStatistics, mean: Floats, sigmas: Floats | None
+) -> dict[str, Floats]:
     """p, Cov(h) and G = Cov(h)^+ Cov(h, z̄), if they were asked for."""
     if not len(sums.label_effect):
         return {}
@@ -266,8 +261,8 @@ def _label_effect(
 def standard_errors(
     fitted: Estimates,
     clients: Clients,
-    sums: NDArray[np.float64],
-    sigmas: NDArray[np.float64] | None,
+    sums: Floats,
+    sigmas: Floats | None,
     *,
     radius: float,
     clip: float,
@@ -290,7 +285,7 @@ def standard_errors(
     return StyleErrors(errors[:m], shared, by_label, within, far_share=far)
 
 
-def _jacobian(sums: NDArray[np.float64], m: int) -> NDArray[np.float64]:
+def _jacobian(sums: Floats, m: int) -> Floats:
     """How the estimates change with each sum, shape (n_estimates, n_sums)."""
     columns = []
     for i in range(len(sums)):
@@ -301,9 +296,7 @@ def _jacobian(sums: NDArray[np.float64], m: int) -> NDArray[np.float64]:
     return np.column_stack(columns)
 
 
-def _of_sampling(
-    fitted: Estimates, clients: Clients, sums: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _of_sampling(fitted: Estimates, clients: Clients, sums: Floats) -> Floats:
     """The squared errors that come from which clients there are, shape (n_estimates,).
 
     For a client of label shares w, means of normal vectors have the covariances C_lr = B + δ_lr D_l,
@@ -341,7 +334,7 @@ def _of_sampling(
     return np.asarray(np.maximum(squares, 0.0))
 
 
-def _pairs(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+def _pairs(matrix: Floats) -> Floats:
     """⟨X⟩ of two lower triangles, shape (n_lower, n_lower)."""
     rows, columns = np.tril_indices(len(matrix))
     straight = matrix[np.ix_(rows, rows)] * matrix[np.ix_(columns, columns)]
@@ -349,9 +342,7 @@ def _pairs(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(straight + swapped)
 
 
-def _of_clipping(
-    fitted: Estimates, clients: Clients, *, radius: float, clip: float
-) -> NDArray[np.float64]:
+def _of_clipping(fitted: Estimates, clients: Clients, *, radius: float, clip: float) -> Floats:
     """How much clipping moves the estimates: clients of the fitted law, clipped and not.
 
     Both have the same simulated clients, so that the difference has little random error.
@@ -374,9 +365,7 @@ def _of_clipping(
     return np.asarray(solved(_sums(clipped, per_label, clip), m).to_vector() - free.to_vector())
 
 
-def _sums(
-    points: NDArray[np.float64], per_label: NDArray[np.int64], clip: float
-) -> NDArray[np.float64]:
+def _sums(points: Floats, per_label: Ints, clip: float) -> Floats:
     """The vector that simulated clients with the same label counts send, without label_effect."""
     n_clients, n = points.shape[:2]
     w = per_label / n

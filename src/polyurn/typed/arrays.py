@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from polyurn.errors import InputError, ParameterError
 from polyurn.typed.arguments import got
-from polyurn.typed.declared import axes_of, check_shapes
+from polyurn.typed.declared import Floats, axes_of, check_shapes
 
 
 def numbers(
@@ -40,12 +40,12 @@ def numbers(
     return given.astype(given.dtype.newbyteorder("="), copy=False)
 
 
-def floats(values: object, what: str) -> NDArray[np.float64]:
+def floats(values: object, what: str) -> Floats:
     """The same numbers as a new array of float64."""
     return np.array(numbers(values, what), dtype=np.float64)
 
 
-def finite_array(values: object, what: str) -> NDArray[np.float64]:
+def finite_array(values: object, what: str) -> Floats:
     """The same numbers as a new contiguous array of float64 with an axis or more, all of them finite."""
     given = floats(values, what)
     if given.ndim == 0 or not np.isfinite(given).all():

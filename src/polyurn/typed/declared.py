@@ -27,6 +27,9 @@ from numpy.typing import NDArray
 from polyurn.errors import ParameterError
 
 Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+Bools: TypeAlias = NDArray[np.bool_]
+Seed: TypeAlias = int | np.random.Generator | None  # None: fresh entropy
 
 # Metadata of a field that never crosses the wire: the receiver has its default.
 UNSENT = {"sent": False}

@@ -34,6 +34,7 @@ from polyurn.server.private.steps import (
     size_masses,
 )  # fmt: skip
 from polyurn.typed.arguments import checked
+from polyurn.typed.declared import Seed
 from polyurn.wire import Aggregator
 from polyurn.wire.private_queries import SizeMembership
 
@@ -62,7 +63,7 @@ def fit_private(
     ledger: PrivacyLedger | None = None,
     noise: Noise = discrete_gaussian,
     plan: Plan | None = None,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
     on_round: Callable[[Round], None] | None = None,
 ) -> Fit:
     """Learn a mixture of Dirichlet-multinomials with (ε, δ)-differential privacy for every client.
@@ -173,8 +174,8 @@ class _Run:
     def __init__(
         self, aggregator: Aggregator, plan: Plan, *, epsilon: float, delta: float, trust: Trust,
         ledger: PrivacyLedger | None, noise: Noise, numbers: Sequence[int], n_categories: int,
-        max_size: int, sizes: PrivateSizes, rng: int | np.random.Generator | None,
-        on_round: Callable[[Round], None] | None,
+        max_size: int, sizes: PrivateSizes, rng: Seed,
+        on_round: Callable[[Round], None] | None
     ) -> None:  # fmt: skip
         for k in (numbers[0], numbers[-1]):
             check_model(

@@ -13,11 +13,11 @@ from itertools import zip_longest
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 from polyurn.model.k_means import k_means
 from polyurn.model.scores import Mixture, scores
 from polyurn.server.private.steps import ClientTotals, PrivateRounds, moved
+from polyurn.typed.declared import Floats, Ints
 from polyurn.wire.private_queries import SKETCH_PARTS, Sketch
 
 # Simulated clients from which prototypes are made.
@@ -51,10 +51,10 @@ class Cells:
     deviation `agreement_noise`.
     """
 
-    sizes: NDArray[np.float64]
-    means: NDArray[np.float64]
-    agreement: NDArray[np.float64]
-    agreement_noise: NDArray[np.float64]
+    sizes: Floats
+    means: Floats
+    agreement: Floats
+    agreement_noise: Floats
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Sketched:
     """A received sketch: the noised sum over the noised number of clients, with noise `tau`."""
 
     sketch: Sketch
-    values: NDArray[np.float64]  # (n_groups * (n_categories + 2),)
+    values: Floats  # (n_groups * (n_categories + 2),)
     tau: float
 
     @classmethod
@@ -140,9 +140,7 @@ def make_sketch(population: ClientTotals, n_groups: int, rng: np.random.Generato
     return Sketch(prototypes, directions, max(radius, _LEAST_SHARE), population.sizes.max_size)
 
 
-def _moments(
-    sketch: Sketch, counts: NDArray[np.int64], gradients: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def _moments(sketch: Sketch, counts: Ints, gradients: Floats) -> tuple[Floats, Floats, Floats]:
     """Mean, derivative and variance of simulated clients' sketches.
 
     The derivative of an expectation is a covariance with the score, E[y s'].
@@ -159,9 +157,7 @@ def _moments(
     return mean, rows.T @ gradients / n, np.maximum(square - mean**2, 0.1 / n)
 
 
-def _sketched_by(
-    sketch: Sketch, counts: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _sketched_by(sketch: Sketch, counts: Ints) -> tuple[Ints, Floats]:
     """The row of the sketch of each simulated client, and its (n_clients, C + 2) numbers there."""
     n = counts.sum(axis=1, keepdims=True)
     p = counts / n

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from polyurn.model.mdm import MDM
@@ -26,6 +25,7 @@ from polyurn.model.scores import Mixture, log_likelihoods, scores
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.server.fit_results import Round
 from polyurn.server.private.plan import Plan
+from polyurn.typed.declared import Floats, Ints
 from polyurn.wire import BoundedStatistics, Noised
 from polyurn.wire.private_queries import (
     SURVEY_PARTS,
@@ -73,19 +73,19 @@ class ClientTotals:
     """
 
     n_clients: float
-    proportions: NDArray[np.float64]
+    proportions: Floats
     sizes: Sizes
     size_noise: float
     single: Mixture
     cap: float
 
-    def simulate(self, mixture: Mixture, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    def simulate(self, mixture: Mixture, n: int, rng: np.random.Generator) -> Ints:
         """Histograms of n clients of a mixture with these sizes, shape (n, n_categories)."""
         mdm = self.mdm(mixture)
         components = rng.choice(mdm.n_components, size=n, p=mdm.weights)
         return mdm.draw(components, mdm.sizes.sample(components, rng=rng), rng)
 
-    def mdm(self, mixture: Mixture, masses: NDArray[np.float64] | None = None) -> MDM:
+    def mdm(self, mixture: Mixture, masses: Floats | None = None) -> MDM:
         """The MDM of a mixture, with its own sizes or those of all clients."""
         own = np.repeat(self.sizes.masses, mixture.n_components, axis=0)
         sizes = Sizes(self.sizes.bins, own if masses is None else masses)
@@ -104,7 +104,7 @@ class ClientTotals:
         return Mixture(weights / weights.sum(), np.maximum(mixture.alphas, least))
 
 
-def surveyed(query: BoundedSurvey, values: NDArray[np.float64], sigma: float) -> ClientTotals:
+def surveyed(query: BoundedSurvey, values: Floats, sigma: float) -> ClientTotals:
     """The population that a survey with noise of deviation `sigma` describes.
 
     α_0 follows from κ, the share of pairs of a client's points that agree: under a
@@ -130,9 +130,7 @@ def surveyed(query: BoundedSurvey, values: NDArray[np.float64], sigma: float) ->
     return ClientTotals(float(n), p, sizes, sigma / of_size, single, cap)
 
 
-def size_masses(
-    counts: NDArray[np.float64], noise: float, expected: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def size_masses(counts: Floats, noise: float, expected: Floats) -> Floats:
     """Probabilities of size bins from noised numbers of clients: each of them above 0.
 
     Posterior means under exponential priors with means `expected`, the priors of largest entropy.
@@ -148,9 +146,7 @@ def size_masses(
     return np.asarray(after / after.sum())
 
 
-def _means_above_zero(
-    values: NDArray[np.float64], noise: float | NDArray[np.float64], expected: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _means_above_zero(values: Floats, noise: float | Floats, expected: Floats) -> Floats:
     """Posterior means of numbers with exponential priors: of normals cut off at 0."""
     z = values / noise - noise / expected
     far = np.minimum(z, _FAR)
@@ -158,7 +154,7 @@ def _means_above_zero(
     return np.asarray(noise * np.where(z < _FAR, 2 / far**3 - 1 / far, above))
 
 
-def moved(mixture: Mixture, step: NDArray[np.float64], *, largest: float) -> Mixture:
+def moved(mixture: Mixture, step: Floats, *, largest: float) -> Mixture:
     """The mixture after a step in θ, none of whose entries is larger than `largest`.
 
     >>> start = Mixture(np.array([0.5, 0.5]), np.ones((2, 2)))
@@ -190,15 +186,13 @@ class ScoreRound:
     """
 
     query: WhitenedScore
-    bias: NDArray[np.float64]
-    response: NDArray[np.float64]
-    information: NDArray[np.float64]
+    bias: Floats
+    response: Floats
+    information: Floats
     tau: float
     n_clients: float
 
-    def step(
-        self, values: NDArray[np.float64], *, shrunk: bool, largest_gain: float
-    ) -> NDArray[np.float64]:
+    def step(self, values: Floats, *, shrunk: bool, largest_gain: float) -> Floats:
         """The step in θ from a noised sum of the clients' vectors, shape (d,).
 
         If `shrunk`, each block of directions is shrunk as far as noise explains it (James and Stein).
@@ -252,7 +246,7 @@ def prepare(
     )
 
 
-def _shrinkage(along: NDArray[np.float64], variance: NDArray[np.float64]) -> NDArray[np.float64]:
+def _shrinkage(along: Floats, variance: Floats) -> Floats:
     """For each direction the positive-part James-Stein factor of its block."""
     factors = np.empty(len(along))
     for block in np.array_split(np.arange(len(along)), max(1, round(len(along) / _BLOCK))):
@@ -269,7 +263,7 @@ class PrivateStart:
     """
 
     mixture: Mixture
-    last: NDArray[np.float64] | None = None
+    last: Floats | None = None
     lengthened: bool = False
     noise: float = 0.0
 
@@ -281,8 +275,8 @@ class Gains:
     Both have the shape (n_mixtures,); those of the first are 0. `noise` is the standard deviation.
     """
 
-    values: NDArray[np.float64]
-    noise: NDArray[np.float64]
+    values: Floats
+    noise: Floats
 
 
 class PrivateRounds:
@@ -304,13 +298,13 @@ class PrivateRounds:
         """The noise's standard deviation of a release with this share of the budget."""
         return float(self._sigma / np.sqrt(share))
 
-    def ask(self, query: Bounded, share: float) -> NDArray[np.float64]:
+    def ask(self, query: Bounded, share: float) -> Floats:
         """The noised sum of the clients' vectors."""
         self._asked = query.n_numbers
         answer: BoundedStatistics = self._layer.aggregate(Noised(query, self.sigma(share)), None)
         return answer.values
 
-    def end(self, mixture: Mixture, masses: NDArray[np.float64] | None = None) -> None:
+    def end(self, mixture: Mixture, masses: Floats | None = None) -> None:
         """Report a finished round."""
         mdm, n = self.population.mdm(mixture, masses), max(round(self.population.n_clients), 1)
         self.done.append(Round(len(self.done) + 1, mdm, float("nan"), n, self._asked))
@@ -332,7 +326,7 @@ class PrivateRounds:
         shrunk: bool = False,
         compared: int = 0,
         beside: tuple[Bounded, float] | None = None,
-    ) -> tuple[list[PrivateStart], Gains, NDArray[np.float64]]:
+    ) -> tuple[list[PrivateStart], Gains, Floats]:
         """All climbers take a step; each has a share of the round by its number of coordinates.
 
         `floors` are the smallest parameters, and `shrunk` says whether steps are shrunk as far as
@@ -374,7 +368,7 @@ class PrivateRounds:
         self,
         climber: PrivateStart,
         asked: ScoreRound,
-        values: NDArray[np.float64],
+        values: Floats,
         shrunk: bool,
         floors: tuple[float, float],
     ) -> PrivateStart:
@@ -403,13 +397,13 @@ class PrivateRounds:
             bounds.append(max(least, min(affordable, _LARGEST_BOUND * least)))
         return Differences(tuple(mixtures), tuple(bounds), self.population.sizes.max_size)
 
-    def _gains(self, query: Differences, values: NDArray[np.float64], sigma: float) -> Gains:
+    def _gains(self, query: Differences, values: Floats, sigma: float) -> Gains:
         """The gains from a noised sum of differences."""
         scale = np.array(query.clips) * np.sqrt(len(query.clips)) / self.population.n_clients
         return Gains(np.append(0.0, values * scale), np.append(0.0, sigma * scale))
 
 
-def _lengthening(climber: PrivateStart, step: NDArray[np.float64], asked: ScoreRound) -> float:
+def _lengthening(climber: PrivateStart, step: Floats, asked: ScoreRound) -> float:
     """The factor by which to lengthen a step: two steps that agree are a slow geometric series.
 
     Aitken (1926): with the ratio r of the two, its limit is 1 / (1 - r) steps away.

@@ -18,13 +18,16 @@ from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM, mixture_logpmf
 from polyurn.model.rising_factorials import digamma_rise
 from polyurn.model.scores import log_likelihoods, responsibilities, scores
+from polyurn.model.standing import standings
 from polyurn.privacy.noise import Noise, discrete_gaussian, noised
 from polyurn.typed.declared import Floats
 from polyurn.wire import (
     Bounded,
     BoundedSurvey,
+    Describe,
     Differences,
     Initialise,
+    Look,
     Noised,
     Query,
     S,
@@ -99,6 +102,17 @@ def _vectors(query: Query[Any], counts: Ints, rng: np.random.Generator) -> Float
             return np.column_stack(
                 [ones, of_pairs * _agreement(counts), sizes, of_p * _shares(counts)]
             )
+        case Describe(c, bins):
+            kappa, n = _agreement(counts)[:, None], len(counts)
+            sized = _in_bins(np.ones((n, 1)), bins.locate(counts.sum(axis=1)), bins.n_bins)
+            held = (counts > 0) / np.sqrt(c)
+            blocks = [np.ones((n, 1)), kappa, kappa**2, sized, _shares(counts), held]
+            return np.hstack(blocks) * query.scales
+        case Look(mdm, bins, yardstick):
+            omega, sized, fit, low = standings(mdm, bins, yardstick, counts)
+            beside = np.column_stack([fit, fit**2, low])
+            blocks = [np.ones((len(counts), 1)), omega, sized, _shares(counts), beside]
+            return np.hstack(blocks) * query.scales
         case Sketch():
             joined, rows = _sketch_rows(query, counts)
             table = np.zeros((len(counts), query.n_groups, rows.shape[1]))

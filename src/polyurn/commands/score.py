@@ -5,15 +5,19 @@ Parses, calls one library function, prints.
 
 from math import isfinite, nan
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from polyurn.commands.console import print_data, print_json
 from polyurn.commands.declare import argument
-from polyurn.commands.options import AS_JSON, TABLE, JudgedOptions
+from polyurn.commands.looks import DriftOptions, drift_json, show_drift
+from polyurn.commands.options import AS_JSON, SEED, TABLE, THREADS, JudgedOptions, PrivacyOptions
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from polyurn.model.mdm import MDM
+    from polyurn.sources.clients import ClientTable, PackedClients
 
 
 def score_command(
@@ -21,33 +25,54 @@ def score_command(
     table: Path = TABLE,
     mdm: Path = argument("MDM", "File that `fit` wrote."),
     columns: JudgedOptions,
+    drift: DriftOptions,
+    privacy: PrivacyOptions,
+    threads: int = THREADS,
+    seed: int = SEED,
     as_json: bool = AS_JSON,
 ) -> None:
-    """Mean log-likelihood of a table's clients under an MDM.
+    """How likely a table's clients are under an MDM, and whether they still are what it says.
+
+    What has moved is seen in one round of sums. With `--epsilon` these have noise, and the mean
+    log-likelihood, which has none, is not shown.
 
     Example: `polyurn score held-out.csv mdm.json`
     """
     from polyurn.commands.views import check_order, read_model
+    from polyurn.server import drift as drifts
     from polyurn.sources.clients import read_all
 
     check_order(table, [mdm])
     saved = read_model(mdm)
+    budget, since = privacy.budget(), drift.since(saved.model)
     read = read_all(table, columns.reading().like(saved), saved.declared)
+    result = {} if budget else _likelihoods(read, saved.model)
+    clients = read.aggregator(seed=seed, sampling="fixed", threads=threads)
+    asked = privacy.asked(clients)
+    found = drifts.drift(asked, saved.model, since=since, level=drift.alarm, rng=seed, **budget)
+    drift.keep(found, saved.model, table.name)
+    if as_json:
+        finite = {name: value if isfinite(value) else None for name, value in result.items()}
+        print_json({**finite, "drift": drift_json(found)})
+    else:
+        for name, value in result.items():
+            text = f"{value:,}" if name == "n_clients" else f"{value:.4f}"
+            print_data([f"{name:<42} {text}\n".encode()])
+        show_drift(found, statement=bool(budget))
+    drift.end(found)
+
+
+def _likelihoods(read: "ClientTable | PackedClients", mdm: "MDM") -> dict[str, Any]:
+    """The number of clients, and mean log-likelihoods with their standard errors."""
     joint, given_size = _Mean(), _Mean()
     for counts in read.blocks():
-        joint.add(saved.model.logpmf(counts))
-        given_size.add(saved.model.logpmf_given_size(counts))
-    result = {
+        joint.add(mdm.logpmf(counts))
+        given_size.add(mdm.logpmf_given_size(counts))
+    return {
         "n_clients": read.shape[0],
         **joint.to_json("log_likelihood"),
         **given_size.to_json("log_likelihood_given_size"),
     }
-    if as_json:
-        print_json({name: value if isfinite(value) else None for name, value in result.items()})
-        return
-    for name, value in result.items():
-        text = f"{value:,}" if name == "n_clients" else f"{value:.4f}"
-        print_data([f"{name:<42} {text}\n".encode()])
 
 
 class _Mean:

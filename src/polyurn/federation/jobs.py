@@ -11,13 +11,14 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from polyurn.errors import FileError, ParameterError
 from polyurn.federation.aggregator import Terms
 from polyurn.federation.processes import alive
 from polyurn.model.style_coordinates import StyleSpace
 from polyurn.privacy.ledger import Budget
+from polyurn.server.drift import Drift
 from polyurn.storage.documents import read_document
 from polyurn.storage.files import check_regular, read_regular
 from polyurn.storage.json_log import AppendedFile, JsonLog
@@ -135,9 +136,20 @@ class StyleJob(Job):
             )
 
 
-_KINDS: dict[str, type[MixtureJob] | type[StyleJob]] = {
-    kind.asks: kind for kind in (MixtureJob, StyleJob)
-}
+@dataclass(frozen=True, kw_only=True)
+class LookJob(Job):
+    """What are clients like; or with a mixture's file, are they still what it says? One question."""
+
+    asks: ClassVar[str] = "look"
+
+    mdm: str | None = None
+    since: Drift | None = None  # an earlier look to compare with
+    level: Finite = 0.05
+    seed: Count = 0
+
+
+AnyJob: TypeAlias = MixtureJob | StyleJob | LookJob
+_KINDS: dict[str, Any] = {kind.asks: kind for kind in (MixtureJob, StyleJob, LookJob)}
 
 
 def _is_new_folder(path: Path) -> bool:
@@ -159,7 +171,7 @@ class JobFolder:
         self._log = self.path / "job.jsonl"
 
     @classmethod
-    def make(cls, runs: Path, job: MixtureJob | StyleJob) -> "JobFolder":
+    def make(cls, runs: Path, job: AnyJob) -> "JobFolder":
         """The folder of a new run, with the next free number."""
         try:
             runs.mkdir(parents=True, exist_ok=True)
@@ -171,14 +183,15 @@ class JobFolder:
         folder._opened(begin=True, head={"asks": job.asks, **to_json(job)})
         return folder
 
-    def read(self) -> MixtureJob | StyleJob:
+    def read(self) -> AnyJob:
         """The job."""
         check_regular(self._log)
         head = self._opened(begin=False).head
         kind = _KINDS.get(str(head.get("asks")))
         if kind is None:
             raise FileError(f"{self._log} is damaged: asks: expected {' or '.join(_KINDS)}")
-        return read_document(kind, self._log, kind="job", document=head)
+        job: AnyJob = read_document(kind, self._log, kind="job", document=head)
+        return job
 
     def tell(self, event: Mapping[str, Any]) -> None:
         """Append an event, whole or not at all, in the place of one that was cut off."""

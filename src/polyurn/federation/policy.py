@@ -38,8 +38,8 @@ class NodePolicy:
     Attributes
     ----------
     questions : tuple of str
-        The methods whose questions it answers: "fit", "fit_private", "fit_style", "fit_paper" and
-        "feature_differences".
+        The methods whose questions it answers: "fit", "fit_private", "fit_style", "describe", "score",
+        "fit_paper" and "feature_differences".
     secure_only : bool
         It answers in secure sums only; a plain question is refused.
     allow_exact : bool
@@ -75,7 +75,7 @@ class NodePolicy:
     polyurn.errors.ParameterError: expected fewest as an integer of at least 2, got 1
     """
 
-    questions: tuple[str, ...] = ("fit", "fit_private", "fit_style")
+    questions: tuple[str, ...] = ("fit", "fit_private", "fit_style", "describe", "score")
     secure_only: bool = True
     allow_exact: bool = False
     fewest_clients: Annotated[int, AtLeast(1)] = 20

@@ -17,18 +17,21 @@ from polyurn.federation.aggregator import FederatedAggregator
 from polyurn.federation.exchange import Exchange
 from polyurn.federation.folder import FederationFolder
 from polyurn.federation.graph import choose_graph
-from polyurn.federation.jobs import Job, JobFolder, MixtureJob, StyleJob
+from polyurn.federation.jobs import Job, JobFolder, LookJob, MixtureJob, StyleJob
 from polyurn.federation.processes import keep_pid
 from polyurn.privacy.accounting import epsilon_of, sigma_for, spent
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.noise import check_installed
 from polyurn.privacy.private_aggregator import ExactAggregator, PrivateAggregator
+from polyurn.server.describing import describe
+from polyurn.server.drift import drift
 from polyurn.server.fit_results import Round
 from polyurn.server.learning import learn
 from polyurn.server.style_fit import fit_style
+from polyurn.storage.documents import save_document
 from polyurn.storage.journal import Journal
 from polyurn.storage.ledger_file import LedgerFile, raised_ledger
-from polyurn.storage.models import save
+from polyurn.storage.models import load_saved, save
 from polyurn.storage.provenance import PrivacyProvenance, Provenance
 from polyurn.typed.json_form import to_json
 from polyurn.wire import Aggregator
@@ -79,7 +82,9 @@ def _perform(exchange: Exchange, folder: JobFolder, expected: int | None) -> Non
     )  # fmt: skip
     if isinstance(job, MixtureJob):
         _learn_mixture(nodes, files, job, folder)
-    else:
+    elif isinstance(job, LookJob):
+        _look(nodes, files, job, folder)
+    elif isinstance(job, StyleJob):
         _learn_style(nodes, files, job, folder)
 
 
@@ -121,6 +126,23 @@ def _learn_style(
         features=job.features,
         provenance={"privacy": privacy, **_provenance(nodes, files, job)},
     )
+
+
+def _look(
+    nodes: FederatedAggregator, files: FederationFolder, job: LookJob, folder: JobFolder
+) -> None:
+    federation = files.read()
+    budget: Any = {"epsilon": job.epsilon, "delta": job.delta}
+    mdm = None if job.mdm is None else load_saved(job.mdm).model
+    asked = _entered(nodes, job, files)
+    with _saying_how_to_raise():
+        if mdm is None:
+            found: Any = describe(
+                asked, n_categories=federation.n_categories, max_size=federation.max_size, **budget
+            )
+        else:
+            found = drift(asked, mdm, since=job.since, level=job.level, rng=job.seed, **budget)
+    save_document(found, folder.result, kind="look", provenance=_provenance(nodes, files, job))
 
 
 def _provenance(nodes: FederatedAggregator, files: FederationFolder, job: Job) -> dict[str, Any]:

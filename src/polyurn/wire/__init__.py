@@ -7,6 +7,7 @@ flat-vector form for masking and noise, and one as bytes for transport.
 
 from polyurn.model.mdm import Parameters
 from polyurn.wire.codec import decode_query, decode_statistics, encode_query, encode_statistics
+from polyurn.wire.look_queries import Describe, InBlocks, Look
 from polyurn.wire.private_queries import (
     Bounded,
     BoundedStatistics,
@@ -46,10 +47,10 @@ from polyurn.wire.style_queries import BoundedStyle, StyleMoments, StyleStatisti
 __all__ = [
     "Affinity", "AffinityStatistics", "Aggregator", "Batch", "BatchStatistics", "Bounded",
     "BoundedStatistics", "BoundedStyle", "BoundedSurvey", "Contrast", "ContrastStatistics",
-    "Differences", "Divide", "DivideStatistics", "Expect", "ExpectStatistics", "Group",
-    "GroupStatistics", "Initialise", "Noised", "Parameters", "Part", "Query", "S", "Scaled",
-    "Score", "ScoreStatistics", "Shares", "SizeMembership", "Sketch", "StartStatistics",
-    "Statistics", "StyleMoments", "StyleStatistics", "Survey", "SurveyStatistics", "Update",
-    "UpdateStatistics", "WhitenedScore", "check_answer", "decode_query", "decode_statistics",
-    "encode_query", "encode_statistics", "node_bounds", "total",
+    "Describe", "Differences", "Divide", "DivideStatistics", "Expect", "ExpectStatistics", "Group",
+    "GroupStatistics", "InBlocks", "Initialise", "Look", "Noised", "Parameters", "Part", "Query",
+    "S", "Scaled", "Score", "ScoreStatistics", "Shares", "SizeMembership", "Sketch",
+    "StartStatistics", "Statistics", "StyleMoments", "StyleStatistics", "Survey", "SurveyStatistics",
+    "Update", "UpdateStatistics", "WhitenedScore", "check_answer", "decode_query",
+    "decode_statistics", "encode_query", "encode_statistics", "node_bounds", "total",
 ]  # fmt: skip

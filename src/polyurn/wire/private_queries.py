@@ -230,6 +230,8 @@ class Shares(Several[BoundedStatistics], Bounded, kind="shares"):
             )
         if not all(isinstance(query, Bounded) for query in self.queries):
             raise ParameterError("expected queries whose answers are bounded, got another kind")
+        if any(query.method != self.method for query in self.queries):
+            raise ParameterError(f"expected queries of {self.method}, got those of another method")
 
     @property
     def n_values(self) -> int:  # type: ignore[override]

@@ -18,7 +18,7 @@ from polyurn.errors import FederationError, PolyurnError
 from polyurn.federation import server_process
 from polyurn.federation.folder import FederationFolder
 from polyurn.federation.https.asking import HttpsExchange
-from polyurn.federation.jobs import JobFolder, MixtureJob, StyleJob
+from polyurn.federation.jobs import AnyJob, JobFolder, LookJob, MixtureJob, StyleJob
 from polyurn.federation.processes import alive
 from polyurn.privacy.ledger import Budget
 from polyurn.server.fit_results import Round
@@ -28,7 +28,7 @@ from polyurn.wire.traffic import Traffic
 from polyurn.wording import counted, listed
 
 
-def perform(files: FederationFolder, job: MixtureJob | StyleJob) -> JobFolder:
+def perform(files: FederationFolder, job: AnyJob) -> JobFolder:
     """Perform a job and show its progress; Ctrl-C ends it and says what is kept."""
     if alive(files.pid) is None:
         raise FederationError(f"the server is down: polyurn federation up {files.path}")
@@ -62,7 +62,7 @@ def say_absences(traffic: Traffic | None) -> None:
 class _Kept:
     """What is kept of a job that has ended without a result, in words."""
 
-    def __init__(self, files: FederationFolder, job: MixtureJob | StyleJob) -> None:
+    def __init__(self, files: FederationFolder, job: AnyJob) -> None:
         self._files, self._job = files, job
         self._n_releases = _n_releases(files)
 
@@ -72,7 +72,7 @@ class _Kept:
                 return f"repeat the command to go on from {folder}"
             case MixtureJob():
                 sentence = "nothing was kept (no --checkpoint)"
-            case StyleJob():
+            case StyleJob() | LookJob():
                 sentence = "nothing was kept"
         if _n_releases(self._files) == self._n_releases:
             return sentence
@@ -88,10 +88,10 @@ def _n_releases(files: FederationFolder) -> int:
 
 
 @contextmanager
-def _progress(job: MixtureJob | StyleJob) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+def _progress(job: AnyJob) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     """A function that shows each round of a job."""
     match job:
-        case StyleJob():  # one question
+        case StyleJob() | LookJob():  # one question
             say("asking the nodes, once")
             yield lambda _: None
         case MixtureJob():

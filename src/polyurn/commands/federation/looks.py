@@ -1,0 +1,122 @@
+"""`polyurn federation describe` and `score`: one question to the nodes of a live federation.
+
+The nodes are asked as for `run`; `federation/server_process.py` asks them, and writes the result.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from polyurn.commands.console import print_json
+from polyurn.commands.declare import argument
+from polyurn.commands.looks import (
+    DriftOptions,
+    drift_json,
+    put_description,
+    show_drift,
+)
+from polyurn.commands.options import (
+    AS_JSON,
+    FEDERATION,
+    JSON_OUTPUT,
+    SEED,
+    FederationPrivacyOptions,
+    NodeOptions,
+)
+from polyurn.errors import ParameterError
+
+if TYPE_CHECKING:
+    from polyurn.federation.folder import Federation
+    from polyurn.model.mdm import MDM
+    from polyurn.storage.models import Saved
+
+
+def describe_command(
+    *,
+    context: typer.Context,
+    folder: Path = FEDERATION,
+    privacy: FederationPrivacyOptions,
+    nodes: NodeOptions,
+    output: Path | None = JSON_OUTPUT,
+    as_json: bool = AS_JSON,
+) -> None:
+    """How many clients a federation has, how large, what they hold, and how different they are.
+
+    It is one question; the server sees a masked sum only. Say what is guaranteed to a client:
+    `--epsilon` and `--delta`, or `--no-privacy`.
+
+    Example: `polyurn federation describe fed --epsilon 0.5 --delta 1e-6`
+    """
+    from polyurn.commands.federation.following import perform
+    from polyurn.federation.folder import FederationFolder
+    from polyurn.federation.jobs import LookJob
+    from polyurn.server.describing import Description
+    from polyurn.storage.documents import read_document
+
+    files = FederationFolder(folder)
+    federation = files.read()
+    job = LookJob(federation=str(files.path), command=context.obj, **nodes.of_job(privacy))
+    found = read_document(Description, perform(files, job).result, kind="look")
+    provenance = {"command": context.obj, "data": folder.name}
+    names = federation.categories or tuple(map(str, range(federation.n_categories)))
+    put_description(found, names, output, as_json=as_json, provenance=provenance)
+
+
+def score_command(
+    *,
+    context: typer.Context,
+    folder: Path = FEDERATION,
+    mdm: Path = argument("MDM", "File that `fit` or `federation run` wrote."),
+    privacy: FederationPrivacyOptions,
+    nodes: NodeOptions,
+    drift: DriftOptions,
+    seed: int = SEED,
+    as_json: bool = AS_JSON,
+) -> None:
+    """Whether the clients of a federation still are what a mixture says.
+
+    It is one question; the server sees a masked sum only. Say what is guaranteed to a client:
+    `--epsilon` and `--delta`, or `--no-privacy`.
+
+    Example: `polyurn federation score fed mdm.json --epsilon 0.5 --delta 1e-6 --fail-on-drift`
+    """
+    from polyurn.commands.federation.following import perform
+    from polyurn.commands.views import read_model
+    from polyurn.federation.folder import FederationFolder
+    from polyurn.federation.jobs import LookJob
+    from polyurn.server.drift import Drift
+    from polyurn.storage.documents import read_document
+
+    files = FederationFolder(folder)
+    federation = files.read()
+    terms = nodes.of_job(privacy)
+    saved = read_model(mdm)
+    _check_same(saved, mdm, federation)
+    job = LookJob(
+        federation=str(files.path),
+        command=context.obj,
+        mdm=str(mdm.absolute()),
+        since=drift.since(saved.model),
+        level=drift.alarm,
+        seed=seed,
+        **terms,
+    )
+    found = read_document(Drift, perform(files, job).result, kind="look")
+    drift.keep(found, saved.model, folder.name)
+    if as_json:
+        print_json(drift_json(found))
+    else:
+        show_drift(found)
+    drift.end(found)
+
+
+def _check_same(saved: "Saved[MDM]", path: Path, federation: "Federation") -> None:
+    """Refuse a mixture that the nodes could not be asked about."""
+    if saved.model.max_size != federation.max_size:
+        raise ParameterError(
+            f"expected a mixture of sizes up to the federation's {federation.max_size}, got {path} up "
+            f"to {saved.model.max_size}"
+        )
+    if saved.declared != federation.declared:
+        raise ParameterError(f"expected a mixture of the federation's categories, got {path}")

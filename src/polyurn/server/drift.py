@@ -1,0 +1,368 @@
+"""Whether clients still are what a mixture says, from one round of sums, exact or with noise.
+
+The mixture is asked about itself: clients that are drawn from it answer the same question, which gives
+the mean and the variance of every number. Real clients never follow a mixture to the last digit; with
+enough of them, any mixture is refuted. A look is therefore also compared with an earlier one, with
+variances that no law of the clients exceeds (Bhatia and Davis, as in `describing.py`).
+
+A number has moved if it is farther off than chance would bring any of them, at the level that is
+asked for: normal quantiles by Bonferroni, moved outwards by the skewness of rare events (Cornish and
+Fisher, 1937), whose third cumulant is at most their variance.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from scipy.special import ndtri
+
+from polyurn.comparison.estimates import Estimate
+from polyurn.model.mdm import MDM
+from polyurn.model.sizes import SizeBins
+from polyurn.model.standing import CUT, Ints, Yardstick, log_likelihoods, standings
+from polyurn.privacy.ledger import PrivacyLedger, Trust
+from polyurn.privacy.noise import Noise, discrete_gaussian
+from polyurn.privacy.statement import Guarantee
+from polyurn.server.describing import REACH, Sums, ask, listed, percent, shares_of
+from polyurn.typed.arguments import checked
+from polyurn.typed.declared import Between, Floats
+from polyurn.typed.json_form import Finite
+from polyurn.wire import Aggregator, Look
+
+# Clients that are drawn for the yardstick, and then for what the mixture expects; how many at once.
+_FOR_YARDSTICK, _SIMULATED, _TOGETHER = 20_000, 100_000, 8_192
+# The share of the mixture's own clients that count as explained by no component.
+_UNEXPLAINED = 0.01
+# A bin of fewer simulated clients takes its mean, or its quantile, from others.
+_FEWEST, _FEWEST_OF_A_TAIL = 20, 1_000
+# Beyond this condition number, components cannot be told apart by their responsibilities.
+_CONDITION = 1e6
+# Sentences about each kind of change.
+_NAMED = 3
+
+Block = Literal["component", "size", "category", "fit", "unexplained"]
+_ORDER: tuple[Block, ...] = ("component", "size", "category", "fit", "unexplained")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One number: what was expected, and what clients say now.
+
+    Attributes
+    ----------
+    block, name : str
+        The component, the sizes or the category that it is about.
+    was : float
+        A share of the clients, or of a client's points. Of "fit": 0.
+    now : Estimate
+        With its own 95 % interval. Of "fit": by how many nats per client the log-likelihood given the
+        size is above what the mixture expects.
+    moved : bool
+        Whether it is farther off than chance would bring any of the numbers.
+    """
+
+    block: Block
+    name: str
+    was: Finite
+    now: Estimate
+    moved: bool
+
+
+@checked
+@dataclass(frozen=True, kw_only=True)
+class Drift:
+    """One look at clients, compared with the mixture or with an earlier look.
+
+    Attributes
+    ----------
+    n_clients : Estimate
+    against : {"mixture", "look"}
+    level : float
+        The false-alarm rate.
+    changes : tuple of Change
+    yardstick, means, noise
+        What was asked, and the numbers that came, with the standard deviation of their noise: later
+        looks are compared with them.
+    guarantee : Guarantee or None
+    """
+
+    n_clients: Estimate
+    against: Literal["mixture", "look"]
+    level: Finite
+    changes: tuple[Change, ...]
+    yardstick: Yardstick
+    means: Floats
+    noise: Floats
+    guarantee: Guarantee | None = None
+
+    @property
+    def moved(self) -> bool:
+        """Whether anything has moved."""
+        return any(change.moved for change in self.changes)
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in words."""
+        rate = f"(false-alarm rate {self.level:.2g})"
+        if not self.moved:
+            return f"as it was: nothing moved beyond chance {rate}"
+        parts = []
+        for block in _ORDER:
+            some = [one for one in self.changes if one.moved and one.block == block]
+            some.sort(key=lambda one: -abs(one.now.value - one.was))
+            if some:
+                parts.append(listed([_in_words(one) for one in some], _NAMED))
+        return f"it has moved: {'; '.join(parts)} {rate}"
+
+
+def _in_words(change: Change) -> str:
+    was, now = change.was, change.now.value
+    if change.block == "fit":
+        return (
+            f"clients fit by {abs(now):.3g} nats {'worse' if now < 0 else 'better'} than expected"
+        )
+    span = f"{percent(was)} to {percent(now)}"
+    if change.block == "unexplained":
+        return f"clients that no component explains went from {span}"
+    verb = "grew" if now > was else "fell"
+    subject = {
+        "component": f"component {change.name}", "size": f"clients of {change.name} points",
+        "category": f"the share of {change.name}",
+    }[change.block]  # fmt: skip
+    return f"{subject} {verb} from {span}"
+
+
+@checked
+def drift(
+    aggregator: Aggregator,
+    mdm: MDM,
+    *,
+    since: Drift | None = None,
+    level: Annotated[float, Between(1e-6, 0.5)] = 0.05,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    trust: Trust = "central",
+    ledger: PrivacyLedger | None = None,
+    noise: Noise = discrete_gaussian,
+    rng: int | np.random.Generator | None = 0,
+) -> Drift:
+    """Compare clients with a mixture, or with an earlier look at clients, in one round.
+
+    Parameters
+    ----------
+    aggregator : Aggregator
+        With `epsilon` it may be a `PrivateAggregator`, whose ledger, trust model and noise then count.
+    mdm : MDM
+        A client larger than its largest size answers for so many of its points.
+    since : Drift, optional
+        An earlier look with the same mixture, to compare with instead of the mixture.
+    level : float
+        The false-alarm rate: how often anything is said to have moved where nothing has.
+    epsilon, delta, trust, ledger, noise
+        As in `fit_style`.
+    rng : int or numpy.random.Generator
+        Of the clients that are drawn from the mixture.
+
+    Returns
+    -------
+    Drift
+
+    Raises
+    ------
+    FitError
+        There is more noise than clients.
+
+    Examples
+    --------
+    >>> import polyurn as pu
+    >>> sizes = pu.Sizes.constant(20, n_components=2)
+    >>> was = pu.MDM([0.6, 0.4], [[9.0, 1.0], [1.0, 3.0]], sizes)
+    >>> now = pu.MDM([0.8, 0.2], [[9.0, 1.0], [1.0, 3.0]], sizes)
+    >>> drift(pu.LocalAggregator(was.sample(2000, rng=1)), was).sentence
+    'as it was: nothing moved beyond chance (false-alarm rate 0.05)'
+    >>> drift(pu.LocalAggregator(now.sample(2000, rng=1)), was).moved
+    True
+    """
+    streams = np.random.default_rng(rng).spawn(2)
+    bins = SizeBins.logarithmic(mdm.max_size, per_doubling=1)
+    yardstick = _yardstick(mdm, bins, streams[0]) if since is None else since.yardstick
+    query = Look(mdm, bins, yardstick)
+    own = _Own.of(query, streams[1])
+    sums, guarantee = ask(
+        aggregator, query, epsilon=epsilon, delta=delta, trust=trust, ledger=ledger, noise=noise
+    )
+    if since is None:
+        before = Sums(Estimate(_SIMULATED, np.nan, np.nan), own.means, np.zeros(len(own.means)))
+        variances = own.variances
+    else:
+        before = Sums(since.n_clients, since.means, since.noise)
+        variances = _largest_variances(query, (before.means + sums.means) / 2)
+    moved = _moved(query, before, sums, variances, level)
+    return Drift(
+        n_clients=sums.n_clients,
+        against="mixture" if since is None else "look",
+        level=level,
+        changes=_changes(query, own, sums, before.means, query.blocks(moved)),
+        yardstick=yardstick,
+        means=sums.means,
+        noise=sums.noise,
+        guarantee=guarantee,
+    )
+
+
+def _moved(query: Look, before: Sums, now: Sums, variances: Floats, level: float) -> Any:
+    """Which numbers are farther off than chance brings any of them at this level."""
+    n, n_before = now.n_clients.value, before.n_clients.value
+    judged = _judged(query)
+    z = float(-ndtri(level / 2 / max(judged.sum(), 1)))
+    errors = np.sqrt(variances * (1 / n + 1 / n_before) + now.noise**2 + before.noise**2)
+    reach = z * errors + (z**2 - 1) / 6 / min(n, n_before)
+    return (np.abs(now.means - before.means) > reach) & judged
+
+
+@dataclass(frozen=True)
+class _Own:
+    """What the mixture's own clients answer: of each number the mean and the variance.
+
+    `told` is the mean responsibility of each component's clients, and `covariance` that of all, (K, K).
+    """
+
+    means: Floats
+    variances: Floats
+    told: Floats
+    covariance: Floats
+
+    @classmethod
+    def of(cls, query: Look, rng: np.random.Generator) -> "_Own":
+        mdm, k = query.mdm, query.mdm.n_components
+        total, squares = np.zeros(query.n_values), np.zeros(query.n_values)
+        told, of_each, products = np.zeros((k, k)), np.zeros(k), np.zeros((k, k))
+        for start in range(0, _SIMULATED, _TOGETHER):
+            components, counts = _drawn(mdm, min(_TOGETHER, _SIMULATED - start), rng)
+            omega, sized, fit, low = standings(mdm, query.size_bins, query.yardstick, counts)
+            p = counts / counts.sum(axis=1, keepdims=True)
+            ones = np.ones((len(p), 1))
+            rows = np.hstack([ones, omega, sized, p, np.column_stack([fit, fit**2, low])])
+            total += rows.sum(axis=0)
+            squares += (rows**2).sum(axis=0)
+            np.add.at(told, components, omega)
+            of_each += np.bincount(components, minlength=k)
+            products += omega.T @ omega
+        means = total / _SIMULATED
+        mean = query.blocks(means)["components"]
+        return cls(
+            means,
+            np.maximum(squares / _SIMULATED - means**2, 0.0),
+            told / np.maximum(of_each, 1.0)[:, None],
+            products / _SIMULATED - np.outer(mean, mean),
+        )
+
+    def weights(self, omega: Floats) -> Floats:
+        """The weights under which the mean responsibilities are these."""
+        return np.asarray(self._inverse() @ omega)
+
+    def weight_errors(self, n: float, noise: Floats) -> Floats:
+        """Their standard errors; NaN if components cannot be told apart."""
+        inverse = self._inverse()
+        covariance = self.covariance / n + np.diag(noise**2)
+        errors = np.sqrt(np.maximum(np.diag(inverse @ covariance @ inverse.T), 0.0))
+        return np.full(len(noise), np.nan) if np.linalg.cond(self.told) > _CONDITION else errors
+
+    def _inverse(self) -> Floats:
+        return np.asarray(np.linalg.pinv(self.told.T))
+
+
+def _drawn(mdm: MDM, n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """Clients of the mixture: their components and their histograms."""
+    components = rng.choice(mdm.n_components, size=n, p=mdm.weights)
+    return components, mdm.draw(components, mdm.sizes.sample(components, rng=rng), rng)
+
+
+def _yardstick(mdm: MDM, bins: SizeBins, rng: np.random.Generator) -> Yardstick:
+    logs, where = np.empty(0), np.empty(0, np.int64)
+    for start in range(0, _FOR_YARDSTICK, _TOGETHER):
+        _, counts = _drawn(mdm, min(_TOGETHER, _FOR_YARDSTICK - start), rng)
+        logs = np.append(logs, log_likelihoods(mdm, counts)[0])
+        where = np.append(where, bins.locate(counts.sum(axis=1)))
+    n = np.bincount(where, minlength=bins.n_bins)
+    means = np.bincount(where, logs, minlength=bins.n_bins) / np.maximum(n, 1)
+    # The bin with the most clients may have few; log-likelihoods are about linear in log n.
+    known = np.flatnonzero(n >= min(_FEWEST, n.max()))
+    centres = np.interp(np.arange(bins.n_bins), known, means[known])
+    off = logs - centres[where]
+    spread = float(off.std())
+    floors = centres + np.quantile(off, _UNEXPLAINED)
+    for one in np.flatnonzero(n >= _FEWEST_OF_A_TAIL):
+        floors[one] = np.quantile(logs[where == one], _UNEXPLAINED)
+    # Rounding must not put clients below a floor where all of them are as likely.
+    return Yardstick(centres, floors - 1e-9 * np.abs(floors), max(spread, 1e-6))
+
+
+def _judged(query: Look) -> Any:
+    """Which numbers are judged: not the number of clients, a single component, or the squares."""
+    judged = query.blocks(np.ones(query.n_values, bool))
+    judged["clients"][:] = judged["squares"][:] = False
+    judged["components"][:] = query.mdm.n_components > 1
+    judged["sizes"][:] = query.size_bins.n_bins > 1
+    return np.concatenate(list(judged.values()))
+
+
+def _largest_variances(query: Look, means: Floats) -> Floats:
+    """The largest variances of numbers between 0 and 1 with these means; of the fit, as measured."""
+    inside = np.clip(means, 0.0, 1.0)
+    variances = inside * (1 - inside)
+    blocks = query.blocks(np.array(variances))
+    at = query.blocks(means)
+    blocks["fit"][:] = np.maximum(at["squares"] - at["fit"] ** 2, 0.0)
+    return np.concatenate(list(blocks.values()))
+
+
+def _changes(
+    query: Look, own: _Own, sums: Sums, before: Floats, moved: dict[str, Any]
+) -> tuple[Change, ...]:
+    now, noise, was = query.blocks(sums.means), query.blocks(sums.noise), query.blocks(before)
+    n, bins, mdm = sums.n_clients.value, query.size_bins, query.mdm
+    expected, nats = query.blocks(own.means)["fit"], CUT * query.yardstick.spread
+    spread = max(float(now["squares"][0] - now["fit"][0] ** 2), 0.0)
+    fit_error = np.sqrt(spread / n + noise["fit"] ** 2) * nats
+    weight_errors = own.weight_errors(n, noise["components"])
+    spans = [_span(a, b - 1) for a, b in zip(bins.edges[:-1], bins.edges[1:], strict=True)]
+    names: dict[Block, Sequence[str]] = {
+        "component": [str(k + 1) for k in range(mdm.n_components)],
+        "size": spans,
+        "category": mdm.categories or [str(j) for j in range(mdm.n_categories)],
+        "fit": ["log-likelihood"],
+        "unexplained": ["no component"],
+    }
+    values: dict[Block, tuple[str, Floats, Sequence[Estimate]]] = {
+        "component": (
+            "components", own.weights(was["components"]),
+            _around(own.weights(now["components"]), weight_errors),
+        ),
+        "fit": (
+            "fit", (was["fit"] - expected) * nats, _around((now["fit"] - expected) * nats, fit_error),
+        ),
+    }  # fmt: skip
+    shares: dict[Block, str] = {"size": "sizes", "category": "p", "unexplained": "unexplained"}
+    for block, key in shares.items():
+        values[block] = key, was[key], shares_of(sums, now[key], noise[key])
+    return tuple(
+        Change(block, name, float(one), estimate, bool(beyond))
+        for block, (key, ones, estimates) in sorted(
+            values.items(), key=lambda item: _ORDER.index(item[0])
+        )
+        for name, one, estimate, beyond in zip(
+            names[block], ones, estimates, moved[key], strict=True
+        )
+    )
+
+
+def _around(values: Floats, errors: Floats) -> list[Estimate]:
+    """Numbers with their standard errors."""
+    pairs = zip(values.tolist(), (REACH * errors).tolist(), strict=True)
+    return [Estimate(value, value - half, value + half) for value, half in pairs]
+
+
+def _span(low: int, high: int) -> str:
+    return f"{low}" if low == high else f"{low} to {high}"

@@ -114,3 +114,14 @@ def ranges(numbers: Sequence[int], most: int = 8) -> str:
 
 def _plural(noun: str) -> str:
     return f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeiou" else f"{noun}s"
+
+
+def capital(text: str) -> str:
+    """The text with a capital letter first.
+
+    Examples
+    --------
+    >>> capital("one sentence.")
+    'One sentence.'
+    """
+    return f"{text[:1].upper()}{text[1:]}"

@@ -1,4 +1,5 @@
 """The commands, one module each; `cli.py` puts them in order.
 
-A module imports what it works with when its command runs, so that `--help` loads no numpy.
+A command parses, calls one library function, and prints or writes. Its module imports what it works with
+when its command runs, so that `--help` loads no numpy.
 """

@@ -1,7 +1,4 @@
-"""`polyurn datasets`: what a federation to try things on holds.
-
-Parses, calls one library function, prints.
-"""
+"""`polyurn datasets`: what a federation to try things on holds."""
 
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 

@@ -1,7 +1,4 @@
-"""`polyurn features`: how much clients differ in the label and in other columns, and what to model.
-
-Parses, calls one library function, prints.
-"""
+"""`polyurn features`: how much clients differ in the label and in other columns, and what to model."""
 
 from collections.abc import Sequence
 from math import isnan
@@ -53,8 +50,7 @@ def features_command(
     Example: `polyurn features flights.csv --client tailnum --category dest --candidates origin,carrier`
     """
     from polyurn.integrations.frames import table_features
-    from polyurn.sources.clients import naming
-    from polyurn.storage.table_files import read_table
+    from polyurn.storage.table_files import naming, read_table
 
     edges = _declared_bins(ranges or [], bins)
     read = read_table(table, on_remark=say)

@@ -1,7 +1,4 @@
-"""`polyurn histogram`: records into a table of clients' histograms.
-
-Parses, calls one library function, writes.
-"""
+"""`polyurn histogram`: records into a table of clients' histograms."""
 
 from pathlib import Path
 
@@ -49,8 +46,8 @@ def histogram_command(
     from polyurn.client.counting import cap_sizes
     from polyurn.client.tables import column_numbers, table_layout
     from polyurn.counts import client_sizes
-    from polyurn.sources.clients import histograms_of, naming
-    from polyurn.storage.table_files import csv_text, read_table, write_histograms
+    from polyurn.sources.clients import histograms_of
+    from polyurn.storage.table_files import csv_text, naming, read_table, write_histograms
 
     table = read_table(records, on_remark=say)
     reading, cut = columns.reading(), declared_bins(bins)

@@ -1,7 +1,4 @@
-"""`polyurn pack`: tables of any length into a folder of packed clients.
-
-Parses, calls one library function, writes.
-"""
+"""`polyurn pack`: tables of any length into a folder of packed clients."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

@@ -1,7 +1,4 @@
-"""`polyurn privacy`: what differential privacy would cost, before anything is spent.
-
-Parses, calls one library function, prints.
-"""
+"""`polyurn privacy`: what differential privacy would cost, before anything is spent."""
 
 from pathlib import Path
 
@@ -36,6 +33,7 @@ def plan_command(
     from polyurn.commands.views import read_model, table_of
     from polyurn.errors import ParameterError
     from polyurn.server.private.planning import expected_losses
+    from polyurn.typed.json_form import to_json
 
     try:
         epsilons = [float(part) for part in epsilon.split(",")]
@@ -56,7 +54,7 @@ def plan_command(
         like=mdm, rng=seed, on_run=say,
     )  # fmt: skip
     if as_json:
-        print_json({"losses": [loss.to_json() for loss in losses]})
+        print_json({"losses": [to_json(loss) for loss in losses]})
         return
     names = ["no privacy" if loss.epsilon is None else f"{loss.epsilon:g}" for loss in losses]
     rows = [

@@ -1,7 +1,4 @@
-"""`polyurn report`: one page about models, styles, comparisons and sweeps.
-
-Parses, calls one library function, writes.
-"""
+"""`polyurn report`: one page about models, styles, comparisons and sweeps."""
 
 import os
 from dataclasses import dataclass, field

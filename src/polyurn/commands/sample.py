@@ -1,7 +1,4 @@
-"""`polyurn sample`: draw simulated clients from an MDM file.
-
-Parses, calls one library function, writes.
-"""
+"""`polyurn sample`: draw simulated clients from an MDM file."""
 
 import os
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""`polyurn score`: the mean log-likelihood of a table's clients under an MDM file.
-
-Parses, calls one library function, prints.
-"""
+"""`polyurn score`: the mean log-likelihood of a table's clients under an MDM file."""
 
 from math import isfinite, nan
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""`polyurn split`: the clients of a table, at random, in two tables.
-
-Parses, calls one library function, writes.
-"""
+"""`polyurn split`: the clients of a table, at random, in two tables."""
 
 import os
 from pathlib import Path
@@ -35,8 +32,7 @@ def split_command(
 
     from polyurn.client.columns import column_ids, distinct_values
     from polyurn.comparison.client_splits import split_rows
-    from polyurn.sources.clients import naming
-    from polyurn.storage.table_files import check_table_writable, read_table, write_table
+    from polyurn.storage.table_files import check_table_writable, naming, read_table, write_table
 
     if len(set(map(os.path.realpath, tables))) < 3:
         raise ParameterError("expected three different files: TABLE FITTED HELD_OUT")

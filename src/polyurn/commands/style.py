@@ -1,7 +1,4 @@
-"""`polyurn style`: what clients differ in besides their labels, from tables of proxy points and records.
-
-Parses, calls the library, writes.
-"""
+"""`polyurn style`: what clients differ in besides their labels, from tables of points."""
 
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""`polyurn sweep`: train every setting on every population.
-
-Parses, calls one library function, writes.
-"""
+"""`polyurn sweep`: train every setting on every population."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -166,10 +166,6 @@ def compare(
         Bootstrap samples of clients for the heterogeneity.
     rng : int or numpy.random.Generator
 
-    Returns
-    -------
-    Comparison
-
     Examples
     --------
     >>> from polyurn import IID, Sizes

@@ -185,10 +185,6 @@ def style_space(
         covariance of all labels together; by default m + 1, the fewest points of which a covariance has
         full rank. It matters for rare labels only.
 
-    Returns
-    -------
-    StyleSpace
-
     Examples
     --------
     >>> rng = np.random.default_rng(0)

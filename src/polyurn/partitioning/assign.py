@@ -90,10 +90,6 @@ def partition(
         The share of each client's points that it is tested on: `Partition.with_test`.
     rng : int or numpy.random.Generator
 
-    Returns
-    -------
-    Partition
-
     Raises
     ------
     PartitionError
@@ -176,10 +172,6 @@ def cover(
     style, features, match : optional
         As in `partition`. The last clients find few points to choose from, and differ less.
     rng : int or numpy.random.Generator
-
-    Returns
-    -------
-    Partition
 
     Raises
     ------

@@ -32,15 +32,9 @@ class PaperSums:
 
     Pass it to `fit_paper` with priors above 0: what noise made negative is 0 here. The number of clients
     and the responsibilities are sums of the noisy `size_counts`; there is no log-likelihood (NaN).
-
-    Parameters
-    ----------
-    aggregator : PrivateAggregator
-    sigma : float
-        The noise multiplier of each round; for T rounds and a budget, `sigma_for(epsilon, delta) * √T`.
-    least : float
-        No component has fewer clients than this, nor fewer tables in its restaurants: noise may leave
-        one with less than nothing.
+    `sigma` is the noise multiplier of each round; for T rounds and a budget, `sigma_for(epsilon, delta)
+    * √T`. No component has fewer clients than `least`, nor fewer tables in its restaurants: noise may
+    leave one with less than nothing.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from polyurn.comparison.comparison_results import few_true_clients, short, with_error
 from polyurn.comparison.summaries import heterogeneity
 from polyurn.report.material import Material
-from polyurn.wording import counted
+from polyurn.wording import capital, counted
 
 # Clients that stand for an MDM whose heterogeneity is asked for; its own seed, so that it is the same.
 _N_DRAWN, _SEED = 2_000, 0
@@ -68,7 +68,7 @@ def _heterogeneity(material: Material) -> tuple[str, Number]:
         return "", Number(label, "–", hint, known=False)
     alpha, away = measured.alpha.value, measured.total_variation.value
     means = (
-        f"{_capital(whose)} are about as different as under one Dirichlet(α); "
+        f"{capital(whose)} are about as different as under one Dirichlet(α); "
         f"a client’s mix is {100 * away:.0f} % away from the whole federation’s."
     )
     low, high = measured.alpha.low, measured.alpha.high
@@ -124,7 +124,7 @@ def _training(material: Material) -> tuple[str, Number]:
         f"{counted(about.n_settings, 'setting')} and {counted(about.n_seeds, 'seed')}."
     )
     if verdict.floor is not None and verdict.floor.n_seeds:
-        means += f" {_capital(say.floor(verdict.floor.difference))}."
+        means += f" {capital(say.floor(verdict.floor.difference))}."
     words = (
         verdict.pair_sentence("iid", about.population)
         if has_iid
@@ -136,8 +136,4 @@ def _training(material: Material) -> tuple[str, Number]:
 def _sentence(part: str) -> str:
     first, second, *_ = part.split()
     named = second == "clients" and first != "simulated"  # a population's name stays as it is
-    return f"{part}." if named else _capital(f"{part}.")
-
-
-def _capital(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}"
+    return f"{part}." if named else capital(f"{part}.")

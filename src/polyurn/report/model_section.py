@@ -34,7 +34,7 @@ from polyurn.report.charts import (
 from polyurn.report.material import Material
 from polyurn.report.parts import Column, Figure, Panel, Section, Table, across, pivoted
 from polyurn.server.fit_results import HALF_WIDTH, Fit, StartPath
-from polyurn.wording import counted
+from polyurn.wording import capital, counted
 
 # More lines than colours that an eye tells apart, and more columns than fit on a page.
 MOST_COMPONENTS, MOST_CATEGORIES = 8, 64
@@ -50,7 +50,7 @@ _OF_WEIGHTS = (
 _TREE_HAS_MORE = (
     "The share of clients that each component stands for. The tree has the concentrations."
 )
-_QUANTILES = {"10 %": 0.1, "25 %": 0.25, "half": 0.5, "75 %": 0.75, "90 %": 0.9}
+QUANTILES = {"10 %": 0.1, "25 %": 0.25, "half": 0.5, "75 %": 0.75, "90 %": 0.9}
 
 
 def components_section(material: Material) -> Section | None:
@@ -94,10 +94,10 @@ def choice_section(material: Material) -> Section | None:
     asked = f"Clients were asked in {counted(found.n_rounds, 'round')}."
     rows = path_rows(found.paths)
     if not found.candidates:
-        stopped = _sentence(found.stopped)
+        stopped = capital(f"{found.stopped}.")
         figure = _paths(rows, of="", stopped=stopped)
         return Section("rounds", "The rounds", f"{asked} {stopped}", (figure,)) if rows else None
-    paths = _paths(rows, of=f" of K = {found.n_components}", stopped=_sentence(found.stopped))
+    paths = _paths(rows, of=f" of K = {found.n_components}", stopped=capital(f"{found.stopped}."))
     return Section(
         name="choice",
         title="The choice of K, and the rounds",
@@ -340,7 +340,7 @@ def _sizes(mdm: MDM, rows: Rows) -> Figure:
         mine = [row for row in rows if row["component"] == k]
         reached = {
             name: next((r["size"] for r in mine if r["share"] >= level), mine[-1]["size"])
-            for name, level in _QUANTILES.items()
+            for name, level in QUANTILES.items()
         }
         quantiles.append({"component": k, **reached, "mean": float(mean)})
     return Figure(
@@ -353,7 +353,7 @@ def _sizes(mdm: MDM, rows: Rows) -> Figure:
             quantiles,
             [
                 Column("component"),
-                *(Column(name, show=",") for name in _QUANTILES),
+                *(Column(name, show=",") for name in QUANTILES),
                 Column("mean", show=",.1f"),
             ],
         ),
@@ -519,7 +519,3 @@ def _paths(rows: Rows, *, of: str, stopped: str) -> Figure:
             ],
         ),
     )
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."

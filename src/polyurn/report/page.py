@@ -155,10 +155,6 @@ def report_on(
     rng : int or numpy.random.Generator
         For the clients that are drawn, and for their positions in the plane.
 
-    Returns
-    -------
-    Report
-
     Examples
     --------
     >>> from polyurn.model.paper_truths import truth

@@ -33,6 +33,7 @@ from polyurn.report.charts import (
 )
 from polyurn.report.federation_map import map_figure
 from polyurn.report.material import Material
+from polyurn.report.model_section import QUANTILES
 from polyurn.report.parts import Column, Figure, Panel, Section, Table, across, pivoted
 from polyurn.report.tsne import tsne
 from polyurn.zoo.cards import profile
@@ -44,7 +45,6 @@ OTHER = "other"
 _FINEST = 0.01
 # Points of a curve of sizes.
 _N_QUANTILES = 101
-_QUANTILES = {"10 %": 0.1, "25 %": 0.25, "half": 0.5, "75 %": 0.75, "90 %": 0.9}
 # Bootstrap samples of a population on the map of federations.
 _N_BOOTSTRAP = 100
 # Whose neighbours are counted.
@@ -303,7 +303,7 @@ def sizes_figure(clients: Mapping[str, NDArray[np.int64]]) -> Figure:
         {"population": name, "mean": mine.mean()}
         | {
             level: np.quantile(mine, share, method="inverted_cdf")
-            for level, share in _QUANTILES.items()
+            for level, share in QUANTILES.items()
         }
         for name, mine in sizes.items()
     ]
@@ -317,7 +317,7 @@ def sizes_figure(clients: Mapping[str, NDArray[np.int64]]) -> Figure:
             quantiles,
             [
                 Column("population"),
-                *(Column(level, show=",.0f") for level in _QUANTILES),
+                *(Column(level, show=",.0f") for level in QUANTILES),
                 Column("mean", show=",.1f"),
             ],
         ),

@@ -34,7 +34,7 @@ from polyurn.report.material import Material, ProxyPoints, StyledClients, StyleM
 from polyurn.report.parts import Column, Figure, Panel, Pictures, Section, Strip, Table
 from polyurn.report.pictures import brightness, is_image, strip
 from polyurn.sweeps.verdict import Verdict
-from polyurn.wording import counted
+from polyurn.wording import capital, counted
 
 # What the three covariances are called: B, V and E.
 PARTS = ("shared by a client’s labels", "own to a client and label", "within a client and label")
@@ -128,7 +128,7 @@ def _facts(shown: StyleMaterial) -> tuple[tuple[str, str], ...]:
                     f"{lacking} of them were left out of these clients",
                 )
             )
-    return tuple((term, f"{_capital(text)}.") for term, text in facts)
+    return tuple((term, f"{capital(text)}.") for term, text in facts)
 
 
 def _alarm(style: Style) -> str:
@@ -671,10 +671,6 @@ def _paired(verdict: Verdict, styled: Collection[str]) -> str:
     sentences = [verdict.pair_sentence(SIMULATED, name) for name in with_style]
     # The name of a population stays as it is spelled.
     return (
-        " ".join(f"{_capital(one) if one.startswith('it ') else one}." for one in sentences)
+        " ".join(f"{capital(one) if one.startswith('it ') else one}." for one in sentences)
         or f"No population {SIMULATED!r} without a style was trained beside it."
     )
-
-
-def _capital(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}"

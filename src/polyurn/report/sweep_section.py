@@ -17,10 +17,11 @@ from polyurn.report.charts import QUIET, Rows, chart, populations, spec_of, tool
 from polyurn.report.material import Material
 from polyurn.report.parts import Column, Figure, Panel, Section, Table
 from polyurn.storage.run_log import FinishedRun
-from polyurn.sweeps.choice_of_settings import best_settings
+from polyurn.sweeps.choice_of_settings import best_settings, varied
 from polyurn.sweeps.run_scores import AGAIN, LOSS, direction, score_runs
 from polyurn.sweeps.verdict import Verdict
 from polyurn.typed.json_form import is_finite
+from polyurn.wording import capital
 
 
 def sweep_section(material: Material) -> Section | None:
@@ -63,22 +64,7 @@ def _to_use(material: Material) -> str:
     """The settings to use, in sentences."""
     found = best_settings(material.runs, metric=material.metric, true=material.true)
     sentences = [] if found is None else found.sentences()
-    return " ".join(f"{text[0].upper()}{text[1:]}." for text in sentences)
-
-
-def varied(runs: Sequence[FinishedRun]) -> dict[str, list[Any]]:
-    """The settings that differ between runs, and their values in order.
-
-    Texts stand for values that are not numbers.
-    """
-    settings = [run.settings for run in runs]
-    values: dict[str, list[Any]] = {}
-    for name in dict.fromkeys(name for one in settings for name in one):
-        found = [one.get(name) for one in settings]
-        seen = {json.dumps(value, sort_keys=True): _plain(value) for value in found}
-        if len(seen) > 1:
-            values[name] = sorted(seen.values(), key=_numbers_first)
-    return values
+    return " ".join(capital(f"{text}.") for text in sentences)
 
 
 def profile_rows(

@@ -95,33 +95,13 @@ class StartPath:
 class Candidate:
     """One number of components: its fit, and its score on the held-out clients.
 
-    Attributes
-    ----------
-    n_components : int
-        The number that was asked for; `mdm` has fewer if some were left without clients.
-    mdm : MDM or None
-        None in a fit from a file, which has only the chosen one.
-    log_likelihood : float
-        Mean over the held-out clients.
-    standard_error : float
-        Of that mean.
-    behind : float
-        How far its mean is below the best candidate's, on the same clients.
-    behind_error : float
-        The standard error of that difference.
-    n_rounds : int
-        Rounds until its search stopped, the survey included.
-    converged : bool
-    overtaken : bool
-        Whether its search stopped early because fewer components do better: their held-out likelihood
-        is higher by more than it could still gain.
-    n_agreeing : int or None
-        How many starts of the search ended at the same optimum (within `tol`, and close in every
-        parameter), this one included. None where nothing was counted: sampled cohorts.
-    n_parameters, n_dropped : int
-        Of the MDM; and components that were left with less than half a client, and dropped.
-    multinomial : tuple of int
-        Components whose concentration is at its cap, as good as multinomials.
+    `n_components` is the number that was asked for; `mdm` has fewer if some were left without clients,
+    and is None in a fit from a file, which has only the chosen one. `log_likelihood` is a mean over the
+    held-out clients, `standard_error` its own; `behind` is how far it is below the best candidate's, on
+    the same clients, and `behind_error` the standard error of that difference. `n_rounds` go until its
+    search stopped, the survey included. It was `overtaken` if it stopped early because fewer components
+    do better: their held-out likelihood is higher by more than it could still gain. `n_agreeing`,
+    `n_dropped` and `multinomial` are as in `Fit`.
     """
 
     n_components: Count

@@ -62,10 +62,6 @@ def fit_paper(
     on_round : callable, optional
         Called with each `Round` as it ends: to show progress, or to keep what there is.
 
-    Returns
-    -------
-    Fit
-
     Examples
     --------
     >>> import polyurn as pu

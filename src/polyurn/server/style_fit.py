@@ -83,10 +83,6 @@ def fit_style(
     trust, ledger, noise
         With `epsilon`, as in `fit_private`.
 
-    Returns
-    -------
-    Style
-
     Raises
     ------
     FitError

@@ -5,7 +5,6 @@ file and the line.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -27,13 +26,13 @@ from polyurn.client.tables import (
     with_names,
 )
 from polyurn.counts import check_counts, client_sizes, digest, drop_empty, short_list
-from polyurn.errors import CountsError, FileError, ParameterError, RowError
+from polyurn.errors import CountsError, FileError, ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.model.names import Match, laid
 from polyurn.storage.models import Saved
 from polyurn.storage.provenance import DataProvenance
 from polyurn.storage.shards import ShardFolder, draw_clients, is_shard_folder, open_shards
-from polyurn.storage.table_files import read_table, row_location
+from polyurn.storage.table_files import naming, read_table
 from polyurn.wording import counted
 
 if TYPE_CHECKING:
@@ -321,18 +320,6 @@ def shown_categories(table: Any, layout: Layout) -> int | tuple[str, ...]:
     if layout.category is None:
         return layout.wide
     return observed_categories(table, category=layout.category)
-
-
-@contextmanager
-def naming(path: Path, kept: NDArray[np.int64] | None = None) -> Iterator[None]:
-    """Add the name of the file and the line to an error in a table; `kept` are the rows."""
-    try:
-        yield
-    except RowError as error:
-        row = error.row if kept is None else int(kept[error.row])
-        raise CountsError(f"{path}: {error.at(row_location(path, row))}") from None
-    except CountsError as error:
-        raise CountsError(f"{path}: {error}") from None
 
 
 def data_provenance(

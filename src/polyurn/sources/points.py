@@ -23,10 +23,10 @@ from polyurn.errors import CountsError, FileError, ParameterError, RowError
 from polyurn.model.names import in_words
 from polyurn.model.style import Style
 from polyurn.model.style_coordinates import feature_rows, label_codes
-from polyurn.sources.clients import Declared, Say, naming
+from polyurn.sources.clients import Declared, Say
 from polyurn.storage.models import Saved, load_saved
 from polyurn.storage.npz_files import read_record_arrays
-from polyurn.storage.table_files import arrow, read_table
+from polyurn.storage.table_files import arrow, naming, read_table
 from polyurn.typed.arrays import ids_of
 from polyurn.wording import counted
 

@@ -24,13 +24,12 @@ from polyurn.sources.clients import (
     Declared,
     Reading,
     Say,
-    naming,
     read_clients,
     shown_categories,
 )
 from polyurn.sources.points import PointFile
 from polyurn.storage.models import Saved, is_model
-from polyurn.storage.table_files import parquet_rows, read_table, table_batches
+from polyurn.storage.table_files import naming, parquet_rows, read_table, table_batches
 from polyurn.wording import counted
 
 # Bytes of peak memory of `partition` for each proxy point, and for each point that a client asks for

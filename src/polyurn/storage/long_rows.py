@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +27,11 @@ from polyurn.client.tables import (
     observed_codes,
     table_layout,
 )
-from polyurn.errors import CountsError, FileError, MissingDependencyError, RowError
-from polyurn.storage.table_files import arrow, row_location, table_batches
+from polyurn.errors import CountsError, FileError, MissingDependencyError
+from polyurn.storage.table_files import Rows, arrow, naming, table_batches
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-Rows: TypeAlias = "range | NDArray[np.int64]"
 
 _SUFFIXES = (".parquet", ".csv", ".tsv", ".csv.gz", ".tsv.gz")
 # The engine's own limit is a share of what a process may take: Python and Arrow need some too.
@@ -80,7 +78,7 @@ class LongTables:
         for i in range(file, len(self.files)):
             path, first = self.files[i], row if i == file else 0
             for rows, table in _whole_rows(path, self.layout.read, self.drop_missing, first):
-                with _naming(path, rows):
+                with naming(path, rows):
                     ids, codes, counts = layout_rows(table, self.layout, self.categories)
                     clients = _comparable(ids)
                     if is_text not in (None, not isinstance(clients, np.ndarray)):
@@ -125,7 +123,7 @@ def open_tables(
     if head is None:
         raise CountsError(f"{files[0]}: expected at least one row, got an empty table")
     here = range(start, start + len(head))
-    with _naming(files[0], here):
+    with naming(files[0], here):
         layout = table_layout(head, asked, declared=declared)
         if layout.category is None:
             raise CountsError("expected one row per point or with a count, got one row per client")
@@ -135,7 +133,7 @@ def open_tables(
         n = declared if isinstance(declared, int) else len(declared)
         remarks = (*remarks, f"{n} categories, from the tables; declare them with --categories")
     for _, some in islice(_whole_rows(files[0], layout.read, drop_missing), 1):
-        with _naming(files[0], here):
+        with naming(files[0], here):
             layout_histograms(some, layout, declared)  # refuses what may be a column of counts
     if drop_missing:
         n_rows, n_kept = _whole_of(files, layout.read)
@@ -174,7 +172,7 @@ def by_client(tables: LongTables, path: Path, *, memory: int, n_threads: int) ->
     first = next(blocks)
     kind = pa.int64() if isinstance(first.clients, np.ndarray) else pa.large_string()
     schema = pa.schema({"client": kind, "category": pa.int32(), "count": pa.int64()})
-    reader = pa.RecordBatchReader.from_batches(schema, batches(_chained(first, blocks)))
+    reader = pa.RecordBatchReader.from_batches(schema, batches(chain([first], blocks)))
     settings: dict[str, Any] = {
         "memory_limit": f"{int(memory * _SHARE_OF_ENGINE)}B",
         "temp_directory": str(path.parent / "engine"),
@@ -197,17 +195,9 @@ def by_client(tables: LongTables, path: Path, *, memory: int, n_threads: int) ->
             raise KeyboardInterrupt from None
         if not isinstance(error, duckdb.Error):
             raise
-        raise FileError(f"cannot sort the rows in {path.parent}: {_first_line(error)}") from None
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise FileError(f"cannot sort the rows in {path.parent}: {why}") from None
     return n_rows, int(pa.parquet.read_metadata(path).num_rows)
-
-
-def _chained(first: RowBlock, others: Iterator[RowBlock]) -> Iterator[RowBlock]:
-    yield first
-    yield from others
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 def _comparable(ids: "pa.ChunkedArray") -> Any:
@@ -230,7 +220,7 @@ def _categories(
     values: set[str] = set()
     for path in files:
         for rows, table in _whole_rows(path, layout.read, drop_missing):
-            with _naming(path, rows):
+            with naming(path, rows):
                 values.update(str(value) for value in observed_codes(table, layout.category)[0])
     return categories_shown(values, category=layout.category)
 
@@ -258,7 +248,7 @@ def _whole_rows(
             if drop_missing:
                 table, kept = without_missing(table, names)  # noqa: PLW2901
                 rows = start + kept
-            with _naming(path, rows):
+            with naming(path, rows):
                 check_missing(table, names)
             if len(table):
                 yield rows, table
@@ -273,15 +263,3 @@ def _columns_of(path: Path, names: Sequence[str]) -> Iterator[None]:
         raise CountsError(
             f"{path}: expected the columns {', '.join(names)}, as in the first file"
         ) from None
-
-
-@contextmanager
-def _naming(path: Path, rows: Rows) -> Iterator[None]:
-    """Add the file's name and the line to an error in some rows."""
-    try:
-        yield
-    except RowError as error:
-        where = row_location(path, int(rows[error.row]))
-        raise CountsError(f"{path}: {error.at(where)}") from None
-    except CountsError as error:
-        raise CountsError(f"{path}: {error}") from None

@@ -13,13 +13,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from polyurn.counts import check_counts
-from polyurn.errors import FileError, MissingDependencyError, ParameterError
+from polyurn.errors import (
+    CountsError,
+    FileError,
+    MissingDependencyError,
+    ParameterError,
+    RowError,
+)
 from polyurn.memory import available_memory, check_memory
 from polyurn.model.names import check_names
 from polyurn.storage.files import AGAIN, check_regular, check_writable, write_whole
@@ -28,6 +35,8 @@ from polyurn.typed.arrays import ids_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+Rows: TypeAlias = "range | NDArray[np.int64]"  # their indices in a file
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 _CALLED = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -153,6 +162,18 @@ def row_location(path: str | os.PathLike[str], row: int) -> str:
             return f"line {_line(csv.reader(text, delimiter=dialect.delimiter), row)}"
         except csv.Error:  # a cell that is too long for it
             return f"row {row}, counted from 0"
+
+
+@contextmanager
+def naming(path: Path, rows: "Rows | None" = None) -> Iterator[None]:
+    """Add the name of the file and the line to an error in a table, of which these rows were taken."""
+    try:
+        yield
+    except RowError as error:
+        row = error.row if rows is None else int(rows[error.row])
+        raise CountsError(f"{path}: {error.at(row_location(path, row))}") from None
+    except CountsError as error:
+        raise CountsError(f"{path}: {error}") from None
 
 
 @checked

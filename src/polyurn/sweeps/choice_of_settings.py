@@ -151,7 +151,7 @@ def best_settings(
     if population not in names:
         known = ", ".join(names)
         raise ParameterError(f"no runs on the population {population!r}; expected one of {known}")
-    sign, varied = direction(metric), _varied(whole)
+    sign, names_varied = direction(metric), varied(whole)
     scores = {name: _by_settings(found) for name, found in score_runs(whole, metric).items()}
     here = scores[population]
     best, *others = _ranked(here, sign)
@@ -160,7 +160,7 @@ def best_settings(
 
     def other(name: str, key: str, apart: Estimate) -> OtherSettings:
         settings = json.loads(key)
-        return OtherSettings(name, {name: settings.get(name) for name in varied}, apart)
+        return OtherSettings(name, {name: settings.get(name) for name in names_varied}, apart)
 
     behind = [other(population, key, _better(here[best], here[key], sign)) for key in others]
     elsewhere = [true] if true in names else [name for name in names if name != population]
@@ -213,7 +213,7 @@ def _ranked(here: _Scores, sign: int) -> list[str]:
     return sorted(here, key=lambda key: (-len(here[key]), -sign * np.mean([*here[key].values()])))
 
 
-def _varied(runs: Sequence[FinishedRun]) -> list[str]:
+def varied(runs: Sequence[FinishedRun]) -> list[str]:
     """The settings that differ between runs."""
     names = dict.fromkeys(name for run in runs for name in run.settings)
     texts = {

@@ -82,26 +82,16 @@ Table = TypeVar("Table")
 @checked
 @dataclass(frozen=True)
 class DataConfig:
-    """The source of the points.
+    """The source of the points, from `builtin` or `file`.
 
-    Attributes
-    ----------
-    builtin : str
-        "digits": 8 x 8 images that scikit-learn carries.
-    file : str
-        An .npz with the arrays `features` and `labels`, perhaps `test_features` and `test_labels`; or a
-        .parquet table, whose columns of numbers other than those named here are features.
-    label : str
-        The array or column of labels.
-    category : str or list of str, optional
-        The array or column with the modelled feature, which simulated clients match; the label's by
-        default. Several are crossed: ["origin", "labels"], or "origin,labels".
-    match : table of str, or "position", optional
-        What the data call the categories of the models: {theirs = "the model's"}; or in their order.
-    shape : list of int, optional
-        The shape of a point's features, [1, 28, 28] say.
-    test_share : float
-        The share of points that is held out for testing, where no test points are given.
+    "digits" are 8 x 8 images that scikit-learn carries. A file is an .npz with the arrays `features` and
+    the label's, perhaps `test_features` and `test_labels`; or a .parquet table, whose columns of numbers
+    other than those named here are features. `category` is the array or column with the modelled
+    feature, which simulated clients match; the label's by default. Several are crossed: ["origin",
+    "labels"], or "origin,labels". `match` is what the data call the categories of the models: {theirs =
+    "the model's"}; or "position", in their order. `shape` is that of a point's features, [1, 28, 28]
+    say. `test_share` is the share of points that is held out for testing, where no test points are
+    given.
     """
 
     builtin: Literal["digits"] | None = None
@@ -124,45 +114,23 @@ class DataConfig:
 class ClientsConfig:
     """The clients of one population: one of the first twelve is given.
 
-    Attributes
-    ----------
-    column : str
-        The array or column of the data with the client of each point.
-    partition : str
-        A file that `polyurn partition` wrote.
-    mdm : str
-        An MDM file.
-    iid : str or int
-        Fully IID clients with the sizes and the pooled categories of another population. With a number,
-        each has that many points, and the categories are those of the data.
-    iid_proxy : str or int
-        Fully IID clients with the sizes of another population, or with this many points each, and with
-        the categories of the data: the paper's baseline.
-    dirichlet : float
-        Clients of one Dirichlet with this concentration per category.
-    oracle : str
-        Conditionally IID clients with the histograms of another population, or of a table.
-    fitted : str
-        Clients of the one Dirichlet that suits those of another population best, with their sizes.
-    hsu : float
-        Of Dirichlet(α p), p being the shares of the categories in the data, as `Dirichlet.hsu`.
-    pathological, shards : int
-        Clients of so many categories, or shards: `Pathological`, `Shards`.
-    quantity_skew : float
-        Clients whose sizes are shares of Dirichlet(β): `QuantitySkew`.
-    sizes : str or int
-        Of `dirichlet`, `hsu` and `pathological`: those of another population, or this many points each.
-    marginal : {"flat", "clients", "proxy"}
-        Of `dirichlet`: the same concentration for each category, the default, or in proportion to how
-        frequent it is among the clients that `sizes` names, or in the data.
-    n_clients : int, optional
-        How many clients are drawn: needed for `mdm` and for a number of points; else as many as the
-        other population has. More than the true clients is allowed, and better for a sparse mixture:
-        400 draws of one have a noisy marginal of their own.
-    style : str, optional
-        A style file: each drawn client is given points of its own style.
-    style_features : str, optional
-        The array of the data in which the style is measured; by default the training features.
+    They are those that the array or column `column` of the data names, or a `partition` that `polyurn
+    partition` wrote; or they are drawn: from the file `mdm`; of `oracle`, with the histograms of another
+    population, or of a table; or from the one Dirichlet that suits another population best, with its
+    sizes (`fitted`). `iid` is another population, whose sizes and pooled categories they have, or a
+    number of points each, with the categories of the data; `iid_proxy` always has those of the data: the
+    paper's baseline. `dirichlet` is the concentration per category of one Dirichlet; `hsu` is the α of
+    `Dirichlet.hsu`, whose p are the categories in the data. `pathological`, `shards` and `quantity_skew`
+    are the first argument of `Pathological`, `Shards` and `QuantitySkew`.
+
+    `dirichlet`, `hsu` and `pathological` need `sizes`: those of another population, or this many points
+    each. The `marginal` of `dirichlet` is the same concentration for each category, the default, or in
+    proportion to how frequent it is among the clients that `sizes` names, or in the data.
+
+    `n_clients` is needed for `mdm` and for a number of points; else they are as many as the other
+    population has. More than the true clients is allowed, and better for a sparse mixture: 400 draws of
+    one have a noisy marginal of their own. With `style`, a file, each drawn client is given points of
+    its own style, which is measured in the array `style_features`, by default the training features.
     """
 
     column: str | None = None
@@ -234,20 +202,10 @@ class ClientsConfig:
 @checked
 @dataclass(frozen=True)
 class TrainerConfig:
-    """A trainer of the user's.
+    """A trainer of the user's: a `command`, or the folder of a `flower` app, with the settings as its
+    run-config.
 
-    Attributes
-    ----------
-    command : str
-        What `CommandTrainer` takes.
-    flower : str
-        In its place, the folder of a Flower app: it runs in Flower's simulation, with the settings as
-        its run-config.
-    folder : str, optional
-        Where the command runs; by default the file's folder.
-    partition : {"json", "parquet"}
-    timeout : float, optional
-        Seconds after which a run counts as failed.
+    The fields are those of `CommandTrainer`; `folder` is by default the file's.
     """
 
     command: str | None = None
@@ -281,28 +239,11 @@ class TrainerConfig:
 class SweepConfig:
     """What a TOML file asks for.
 
-    Attributes
-    ----------
-    data : DataConfig
-    clients : dict of str to ClientsConfig
-    fedavg : FedAvg
-        Settings of our own engines; without them, a trainer is needed.
-    trainer : TrainerConfig
-    settings : dict
-        Those of the trainer that the grid does not change.
-    seeds : tuple of int
-    folder : Path
-        The file's folder, from which paths in it start.
-    model : str
-    grid, search : dict, OptunaSearch
-        One of them.
-    engine : {"auto", "workers", "batched"}
-    noise_floor : bool
-        Whether the true clients are trained again in other cohorts.
-    weighted_to : str, optional
-        The population whose class frequencies the metric "weighted accuracy" is weighted to.
-    client_test : float, optional
-        The share of each client's points on which that client is tested.
+    `fedavg` are settings of our own engines; without them, a `trainer` is needed, and `settings` are
+    those of it that the grid does not change. Paths start from `folder`, the file's. With `noise_floor`
+    the true clients are trained again in other cohorts. `weighted_to` is the population whose class
+    frequencies the metric "weighted accuracy" is weighted to, `client_test` the share of each client's
+    points on which that client is tested.
     """
 
     data: DataConfig
@@ -341,12 +282,8 @@ class SweepConfig:
 def read_config(path: Path) -> SweepConfig:
     """Read a TOML file.
 
-    Raises
-    ------
-    FileError
-        The file cannot be read or is not TOML.
-    ParameterError
-        It asks for something that does not exist; the message names the nearest valid name.
+    One that cannot be read or is not TOML is a `FileError`; one that asks for something that does not
+    exist is a `ParameterError`, which names the nearest valid name.
     """
     try:
         table = tomllib.loads(read_regular(path).decode())

@@ -46,7 +46,7 @@ from polyurn.training.examples import fingerprint
 from polyurn.training.fedavg import plain
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import numbers, plain_array
-from polyurn.typed.json_form import shown
+from polyurn.typed.json_form import shown, to_json
 
 _MOST_JOBS = 10_000
 _MANY_ROUNDS = 1_000_000  # a sweep of so many rounds is timed before it begins
@@ -434,7 +434,7 @@ def _described(
     return {
         "settings": dict(settings),
         "grid": None if grid is None else {name: list(values) for name, values in grid.items()},
-        "search": None if search is None else search.to_json(),
+        "search": None if search is None else to_json(search),
         "seeds": list(dict.fromkeys(seed for _, seed in clients)),
         "populations": populations,
         **training.described(),

@@ -17,9 +17,9 @@ from polyurn.errors import MissingDependencyError, ParameterError, TrainerError
 from polyurn.partitioning.result import Partition
 from polyurn.storage.run_log import FinishedRun
 from polyurn.sweeps.trainable import EndedRun, FailedRun, RunSettings, Task, Trainable
-from polyurn.training.fedavg import Evaluation, is_number
+from polyurn.training.fedavg import Evaluation
 from polyurn.typed.arguments import check_options, checked
-from polyurn.typed.json_form import from_json, shown, to_json
+from polyurn.typed.json_form import from_json, is_number, shown, to_json
 
 DIVERGED_SCORE = -math.inf  # the score of a run that diverged: worse than any other
 _FILES = {"journal": "optuna.journal", "sqlite": "optuna.db"}
@@ -74,12 +74,6 @@ class OptunaSearch:
                     f"got {', '.join(bounds)}"
                 )
             _check_bounds(name, bounds)
-
-    def to_json(self) -> dict[str, Any]:
-        """The search as JSON values."""
-        document = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        document["space"] = {name: dict(bounds) for name, bounds in self.space.items()}
-        return document
 
 
 def _check_bounds(name: str, bounds: Mapping[str, Any]) -> None:

@@ -223,10 +223,6 @@ def sweep(
     on_run : function of a SweepProgress, optional
         Called at the start and after every run.
 
-    Returns
-    -------
-    Sweep
-
     Raises
     ------
     FileError

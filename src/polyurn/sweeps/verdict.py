@@ -32,7 +32,7 @@ from polyurn.sweeps.run_scores import (
     score_runs,
 )
 from polyurn.typed.arguments import checked
-from polyurn.wording import counted
+from polyurn.wording import capital, counted
 
 _OWN_WORDS = ("cannot", "it", "the", "there", "tuning")  # not the name of a population
 
@@ -53,34 +53,18 @@ _Floats: TypeAlias = NDArray[np.float64]
 class PopulationVerdict:
     """How one population of simulated clients predicts the true ones.
 
-    Attributes
-    ----------
-    population : str
-    n_settings, n_seeds : int
-        What both populations were trained with.
-    difference : Estimate
-        Mean over settings of |metric on these clients - metric on the true ones|: the paper's number.
-    difference_of_means : float
-        The same of the means over seeds, whose noise floor falls with the number of seeds.
-    signed : Estimate
-        Mean over settings of the metric on these clients less that on the true ones.
-    rank_correlation : Estimate
-        Spearman's, over settings. Seeds with fewer than two, or where all score the same, have none
-        and are left out; NaN if all are.
-    rank_correlation_of_means : float
-        The same of the means over seeds.
-    regret : Estimate
-        Metric lost on the true clients by choosing the settings that won on these.
-    n_diverged, n_diverged_true : int
-        Diverged runs among them, on these clients and on the true ones. A metric that is not a finite
-        number counts as diverged.
-    n_missing : int
-        Runs on these or on the true clients that have no counterpart, and are left out.
-    rounds_to_target : Estimate or None
-        Mean absolute difference in the number of rounds to the target, over settings where both reach
-        it; None without a target.
-    n_reached, n_reached_true : int or None
-        Runs among them that reach it.
+    `n_settings` and `n_seeds` are what both populations were trained with. `difference`, the paper's
+    number, is the mean over settings of |metric on these clients - metric on the true ones|, and
+    `signed` that of the first less the second. `rank_correlation` is Spearman's, over settings; seeds
+    with fewer than two, or where all score the same, have none and are left out; NaN if all are. Those
+    `of_means` are the same of the means over seeds, whose noise floor falls with the number of seeds.
+    `regret` is the metric lost on the true clients by choosing the settings that won on these.
+
+    `n_diverged` and `n_diverged_true` are diverged runs among them, a metric that is not a finite number
+    included. `n_missing` runs on either clients have no counterpart, and are left out.
+    `rounds_to_target` is the mean absolute difference in the number of rounds to the target, over
+    settings where both reach it, and `n_reached` and `n_reached_true` are the runs that do; None without
+    a target.
     """
 
     population: str
@@ -411,8 +395,7 @@ def _within(found: Estimate, most: float) -> Estimate:
 def _sentences(parts: Iterable[str]) -> str:
     """Statements as sentences; a population's name stays as it is spelled."""
     return " ".join(
-        f"{part[0].upper()}{part[1:]}." if part.split()[0] in _OWN_WORDS else f"{part}."
-        for part in parts
+        capital(f"{part}.") if part.split()[0] in _OWN_WORDS else f"{part}." for part in parts
     )
 
 

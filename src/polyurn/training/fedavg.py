@@ -4,7 +4,6 @@ Settings are plain numbers and texts, so that they are the same in Python, JSON 
 here: nothing is trained.
 """
 
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
@@ -13,7 +12,7 @@ from typing import Any, Literal
 
 from polyurn.errors import ParameterError
 from polyurn.typed.arguments import checked
-from polyurn.typed.json_form import shown
+from polyurn.typed.json_form import is_number, shown
 
 EngineName = Literal["auto", "workers", "batched"]
 
@@ -152,13 +151,6 @@ def check_names(names: Mapping[str, Any]) -> None:
             near = get_close_matches(str(name), known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}"
             raise ParameterError(f"FedAvg has no setting {shown(name)}; {hint}")
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value is a finite number, and not True or False."""
-    is_real = isinstance(value, Real) and not isinstance(value, bool)
-    # False for NaN, and for an integer that no float can hold.
-    return is_real and bool(abs(value) <= sys.float_info.max)
 
 
 def plain(value: Any) -> Any:

@@ -137,10 +137,6 @@ def train(
     on_round : function of an Evaluation, optional
         Called after each round that is evaluated. If it raises, training stops.
 
-    Returns
-    -------
-    Run
-
     Examples
     --------
     >>> rng = np.random.default_rng(0)

@@ -5,9 +5,11 @@ file is read or written here.
 """
 
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
+from numbers import Real
 from reprlib import Repr
 from types import NoneType, UnionType
 from typing import (
@@ -151,9 +153,14 @@ def shown(value: object) -> str:
 
 
 def is_finite(value: Any) -> bool:
-    """Whether it is a number whose square is finite too."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and abs(value) <= _LARGEST  # NaN is not
+    """Whether it is a number of Python's whose square is finite too."""
+    return isinstance(value, int | float) and is_number(value) and abs(value) <= _LARGEST
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a finite number, which a float can hold, and not True or False."""
+    is_real = isinstance(value, Real) and not isinstance(value, bool)
+    return is_real and bool(abs(value) <= sys.float_info.max)  # NaN is not
 
 
 @cache

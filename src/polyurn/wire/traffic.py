@@ -14,22 +14,12 @@ NOT_THERE = "it was not there"
 
 @dataclass(frozen=True, kw_only=True)
 class RoundTraffic:
-    """The messages of one round, all its attempts together.
+    """The messages of one round, all its attempts together; a resumed run continues the earlier run's
+    numbers.
 
-    Attributes
-    ----------
-    number : int
-        From 1. A resumed run continues the numbers of the earlier run, whose rounds are not kept.
-    kind : str
-        What was asked, e.g. "survey" or "batch of 4 expect".
-    n_numbers : int
-        In one answer.
-    n_nodes : int
-        In the sum; 0 if there was no sum.
-    n_attempts, bytes_down, bytes_up : int
-        The bytes are those of messages to nodes and of their replies, without what the transport adds.
-    seconds : float
-        From the first message to the sum.
+    `kind` is what was asked: "survey" or "batch of 4 expect", say. `n_numbers` are in one answer,
+    `n_nodes` in the sum, 0 if there was none. The bytes are those of messages to nodes and of their
+    replies, without what the transport adds; the seconds go from the first message to the sum.
     """
 
     number: Count
@@ -55,18 +45,9 @@ class Absence:
 class NodeTraffic:
     """What one node contributed, and why not more.
 
-    Attributes
-    ----------
-    node : int
-    name : str
-    n_summed : int
-        Rounds whose sum it was in.
-    excluded : str or None
-        Why it was excluded from further rounds.
-    refused : tuple of (str, int)
-        Reasons why a reply was not used, its own refusals among them, and how often.
-    absent : tuple of Absence
-        The rounds whose sum it was not in, but for those whose cohort was drawn without it.
+    It was in the sums of `n_summed` rounds. `excluded` says why it was excluded from further rounds;
+    `refused` are reasons why a reply was not used, its own refusals among them, and how often. `absent`
+    are the rounds whose sum it was not in, but for those whose cohort was drawn without it.
     """
 
     node: Count

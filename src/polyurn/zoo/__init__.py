@@ -17,13 +17,7 @@ if TYPE_CHECKING:
     from polyurn.zoo.federations import names as names
     from polyurn.zoo.neighbours import nearest as nearest
 
-_HOME = {
-    "card": "federations",
-    "like": "federations",
-    "load": "federations",
-    "names": "federations",
-    "nearest": "neighbours",
-}
+_HOME = dict.fromkeys(("card", "like", "load", "names"), "federations") | {"nearest": "neighbours"}
 
 __all__ = sorted(_HOME)  # noqa: PLE0605
 

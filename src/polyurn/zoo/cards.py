@@ -98,16 +98,7 @@ def _variation(n: np.ndarray, weights: np.ndarray) -> Estimate:
 
 @dataclass(frozen=True)
 class CardLikeness:
-    """How alike a population, learned from part of the clients, is to the others.
-
-    Attributes
-    ----------
-    energy_ratio : float
-    energy_null : (float, float)
-        Energy ratios of 95 % of as many true clients.
-    auc : Estimate
-        Of a classifier that tells simulated clients from true ones.
-    """
+    """How alike a population, learned from part of the clients, is to the others: see `Likeness`."""
 
     energy_ratio: float
     energy_null: tuple[float, float]

@@ -35,14 +35,9 @@ _WIDTH = 1.96  # of a 95 % interval, in standard errors
 class Neighbour:
     """How far a federation of the zoo is from some clients.
 
-    Attributes
-    ----------
-    name : str
-    labels : Estimate
-        The energy distance of clients' sorted shares, with an interval over both sides' clients. About
-        0 or below for clients that differ no more than two draws of one federation.
-    sizes : float
-        Mean difference of the sizes over their mean, quantile by quantile, in doublings.
+    `labels` is the energy distance of clients' sorted shares, with an interval over both sides' clients:
+    about 0 or below for clients that differ no more than two draws of one federation. `sizes` is the
+    mean difference of the sizes over their mean, quantile by quantile, in doublings.
     """
 
     name: str

@@ -144,8 +144,8 @@ def _read(
     """The clients in a table, and remarks about it."""
     from polyurn.client.counting import Histograms
     from polyurn.federation.owned_node import records_of
-    from polyurn.sources.clients import naming, read_clients
-    from polyurn.storage.table_files import read_table
+    from polyurn.sources.clients import read_clients
+    from polyurn.storage.table_files import naming, read_table
 
     remarks = list[str]()
     if features is None:

@@ -18,7 +18,6 @@ from polyurn.server.fit_settings import Settings
 from polyurn.server.fitting import fit_sums
 from polyurn.server.private.private_fit import fit_private
 from polyurn.typed.arguments import checked
-from polyurn.typed.json_form import to_json
 from polyurn.wire import Aggregator
 from polyurn.wording import counted
 
@@ -43,10 +42,6 @@ class ExpectedLoss:
     mean: float
     worst: float
     single: float
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields, for JSON."""
-        return to_json(self)
 
 
 @checked

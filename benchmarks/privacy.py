@@ -217,9 +217,9 @@ def seeded(seed: int):
 
 def paper(aggregator, row: Row, budget, bounds, seed: int) -> pu.Fit:
     """The paper's algorithms with noise on their scaled sums, ten rounds."""
+    from paper_sums import PaperSums
     from polyurn.privacy.accounting import sigma_for
     from polyurn.privacy.ledger import PrivacyLedger
-    from polyurn.privacy.paper_sums import PaperSums
     from polyurn.privacy.private_aggregator import PrivateAggregator
 
     n_rounds = 10

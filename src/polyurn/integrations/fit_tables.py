@@ -145,19 +145,10 @@ def fit(
             "clients would be released"
         )
     found = fit_sums(
-        cast(Aggregator, asked),
-        n_components,
-        n_categories=n_categories,
-        max_size=max_size,
-        settings=settings,
-        held_out=held_out,
-        at_once=not is_table,
-        sizes=sizes,
-        size_prior=size_prior,
-        category_prior=category_prior,
-        rng=streams,
-        on_round=on_round,
-    )
+        cast(Aggregator, asked), n_components, n_categories=n_categories, max_size=max_size,
+        settings=settings, held_out=held_out, at_once=not is_table, sizes=sizes,
+        size_prior=size_prior, category_prior=category_prior, rng=streams, on_round=on_round,
+    )  # fmt: skip
     return replace(found.named(names or names_of(clients)), taken=taken)
 
 

@@ -150,23 +150,12 @@ def sweep_trainer(
     if codes.ndim != 1:
         raise ParameterError(f"expected labels of shape (n_points,), got shape {codes.shape}")
     return run_sweep(
-        UserTraining(trainer),
-        dict(settings or {}),
-        codes,
+        UserTraining(trainer), dict(settings or {}), codes,
         None if features is None else numbers(features, "features"),
-        populations=populations,
-        seeds=seeds,
-        grid=grid,
-        optuna=optuna,
-        n_clients=n_clients,
-        match=match,
-        folder=folder,
-        n_jobs=n_jobs,
-        true=true,
-        noise_floor=noise_floor,
-        client_test=client_test,
+        populations=populations, seeds=seeds, grid=grid, optuna=optuna, n_clients=n_clients, match=match,
+        folder=folder, n_jobs=n_jobs, true=true, noise_floor=noise_floor, client_test=client_test,
         on_run=on_run,
-    )
+    )  # fmt: skip
 
 
 def run_sweep(
@@ -191,16 +180,9 @@ def run_sweep(
     """`sweep` and `sweep_trainer`, for whatever trains."""
     _check_arguments(grid, optuna, n_jobs, n_clients, populations)
     clients = clients_by_seed(
-        populations,
-        labels,
-        features,
-        seeds=_checked_seeds(seeds),
-        n_clients=n_clients,
-        true=true,
-        noise_floor=noise_floor,
-        client_test=client_test,
-        match=match,
-    )
+        populations, labels, features, seeds=_checked_seeds(seeds), n_clients=n_clients, true=true,
+        noise_floor=noise_floor, client_test=client_test, match=match,
+    )  # fmt: skip
     grid = None if grid is None else _plain_grid(grid)
     points = [] if grid is None else grid_points(training, settings, grid)
     if optuna is not None:

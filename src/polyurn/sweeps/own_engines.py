@@ -247,32 +247,16 @@ def sweep(
     >>> sorted((run.population, run.settings["local_learning_rate"]) for run in done.runs)
     [('again', 0.01), ('again', 0.1), ('iid', 0.01), ('iid', 0.1), ('true', 0.01), ('true', 0.1)]
     """
+    training = Training(
+        model, data, loss, metrics or {"accuracy": accuracy}, engine, device,
+        tests_clients=client_test is not None,
+    )  # fmt: skip
     return run_sweep(
-        Training(
-            model,
-            data,
-            loss,
-            metrics or {"accuracy": accuracy},
-            engine,
-            device,
-            tests_clients=client_test is not None,
-        ),
-        settings.to_json(),
-        data.labels,
-        data.features,
-        populations=populations,
-        seeds=seeds,
-        grid=grid,
-        optuna=optuna,
-        n_clients=n_clients,
-        match=match,
-        folder=folder,
-        n_jobs=n_jobs,
-        true=true,
-        noise_floor=noise_floor,
-        client_test=client_test,
+        training, settings.to_json(), data.labels, data.features,
+        populations=populations, seeds=seeds, grid=grid, optuna=optuna, n_clients=n_clients, match=match,
+        folder=folder, n_jobs=n_jobs, true=true, noise_floor=noise_floor, client_test=client_test,
         on_run=on_run,
-    )
+    )  # fmt: skip
 
 
 def _weights_digest(module: nn.Module) -> str:

@@ -151,18 +151,9 @@ def train(
     """
     report = None if on_round is None else lambda _, evaluation: on_round(evaluation)
     return train_columns(
-        [settings],
-        model,
-        data,
-        check_clients(clients, n_points=len(data)),
-        seed=seed,
-        loss=loss,
-        metrics=metrics,
-        n_workers=n_workers,
-        engine=engine,
-        device=device,
-        on_round=report,
-    )[0]
+        [settings], model, data, check_clients(clients, n_points=len(data)), seed=seed, loss=loss,
+        metrics=metrics, n_workers=n_workers, engine=engine, device=device, on_round=report,
+    )[0]  # fmt: skip
 
 
 def train_columns(

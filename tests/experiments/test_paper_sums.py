@@ -1,4 +1,8 @@
+"""The paper's own route to privacy, which ours is compared with."""
+
 import math
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,9 +12,11 @@ from polyurn.errors import ParameterError
 from polyurn.model.paper_truths import truth
 from polyurn.privacy.accounting import sigma_for
 from polyurn.privacy.ledger import PrivacyLedger
-from polyurn.privacy.paper_sums import PaperSums
 from polyurn.privacy.private_aggregator import PrivateAggregator
 from polyurn.wire import Initialise, Survey, Update
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from paper_sums import PaperSums
 
 TRUTH = truth("medium/3")
 BINS = SizeBins.logarithmic(20)

@@ -307,9 +307,7 @@ def low_buckets(
     return rows.counts_of(members), buckets[members]
 
 
-def put_at_hand(
-    parts: Iterable[tuple["sparse.csr_array[Any]", NDArray[np.float64]]],
-) -> AtHand:
+def put_at_hand(parts: Iterable[tuple["sparse.csr_array[Any]", NDArray[np.float64]]]) -> AtHand:
     """The clients of several shards together."""
     counts, buckets = zip(*parts, strict=True)
     if not sum(map(len, buckets)):

@@ -193,9 +193,7 @@ def _find(
 
 
 def _find_category(
-    names: Sequence[str],
-    asked: str | Sequence[str] | None,
-    remembered: str | Sequence[str] | None,
+    names: Sequence[str], asked: str | Sequence[str] | None, remembered: str | Sequence[str] | None
 ) -> str | tuple[str, ...] | None:
     """The column of the category, or those that are crossed; None if no name fits."""
     if asked is not None:

@@ -70,12 +70,7 @@ def _table(found: "Neighbours") -> "Table":
     from polyurn.zoo.federations import card
 
     rows = [
-        (
-            row.name,
-            card(row.name).title,
-            f"{row.labels:.4f}",
-            f"{row.sizes:.1f}",
-        )
+        (row.name, card(row.name).title, f"{row.labels:.4f}", f"{row.sizes:.1f}")
         for row in found.rows[:_SHOWN]
     ]
     heads = ("federation", "", "labels (energy distance)", "sizes (doublings)")

@@ -16,9 +16,7 @@ Name: TypeAlias = Literal["digits", "flights"]
 
 
 def datasets_command(
-    *,
-    name: Name = argument("NAME", "Which of the datasets."),
-    as_json: bool = AS_JSON,
+    *, name: Name = argument("NAME", "Which of the datasets."), as_json: bool = AS_JSON
 ) -> None:
     """What a dataset holds: records, clients and categories.
 

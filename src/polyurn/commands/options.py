@@ -141,12 +141,7 @@ class RelabelOptions:
     mean_size: float | None = option(None, "Points of a client in the mean: scales all sizes.")
 
     def relabelled(
-        self,
-        saved: "Saved[MDM]",
-        labels: int | tuple[str, ...],
-        codes: Any = None,
-        *,
-        seed: int,
+        self, saved: "Saved[MDM]", labels: int | tuple[str, ...], codes: Any = None, *, seed: int
     ) -> "Saved[MDM]":
         """A mixture with these labels, as frequent as their codes, and its sizes scaled."""
         from numpy import bincount

@@ -61,8 +61,7 @@ def partition_command(
         Needs("shortfall", "resample"),
     ),
     style: Path | None = option(
-        None,
-        "Style file: each client is given points of a style of its own.",
+        None, "Style file: each client is given points of a style of its own."
     ),
     features: str | None = option(
         None,
@@ -177,11 +176,7 @@ def _check_clients(
 
 
 def _read(
-    context: typer.Context,
-    columns: TableOptions,
-    laid: RelabelOptions,
-    labels: Path,
-    clients: Path,
+    context: typer.Context, columns: TableOptions, laid: RelabelOptions, labels: Path, clients: Path
 ) -> "ProxyClients":
     """The proxy points, and who is to hold them: clients of a table, or drawn from an MDM file."""
     from polyurn.commands.views import read_model

@@ -36,16 +36,7 @@ from polyurn.comparison.summaries import Dispersion, dispersion, heterogeneity
 from polyurn.counts import Counts, check_counts
 from polyurn.errors import CountsError, MissingDependencyError, ParameterError
 from polyurn.model.mdm import MDM
-from polyurn.model.names import (
-    Match,
-    Side,
-    columns_of,
-    laid,
-    n_of,
-    names_of,
-    positions,
-    side_of,
-)
+from polyurn.model.names import Match, Side, columns_of, laid, n_of, names_of, positions, side_of
 from polyurn.model.populations import Population, drawn_from
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import ids_of

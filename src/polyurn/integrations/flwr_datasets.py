@@ -12,11 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.errors import MissingDependencyError, ParameterError
-from polyurn.integrations.huggingface import (
-    client_dataset,
-    dataset_features,
-    dataset_labels,
-)
+from polyurn.integrations.huggingface import client_dataset, dataset_features, dataset_labels
 from polyurn.model.mdm import MDM, Relabelled
 from polyurn.model.names import Labels, Match, check_own, names_of, positions
 from polyurn.model.populations import Population, check_population

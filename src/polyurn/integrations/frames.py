@@ -11,12 +11,7 @@ import numpy as np
 
 from polyurn.aggregate.local import LocalAggregator
 from polyurn.client.bins import Bins
-from polyurn.client.candidates import (
-    FeatureColumn,
-    label_by_column,
-    lacking_columns,
-    n_lacking,
-)
+from polyurn.client.candidates import FeatureColumn, label_by_column, lacking_columns, n_lacking
 from polyurn.client.columns import as_arrow
 from polyurn.client.layout import Columns
 from polyurn.client.tables import table_layout

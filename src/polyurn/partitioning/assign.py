@@ -530,10 +530,7 @@ def _continued(
 
 
 def _borrowed(
-    population: Population,
-    missing: int,
-    left: NDArray[np.bool_],
-    rng: np.random.Generator,
+    population: Population, missing: int, left: NDArray[np.bool_], rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """`missing` points like those that a client of the population has of what is `left`.
 

@@ -82,11 +82,7 @@ class Recommendation:
 
 @checked
 def feature_differences(
-    aggregator: Aggregator,
-    *,
-    n_labels: int,
-    n_values: int,
-    cohort_size: int | None = None,
+    aggregator: Aggregator, *, n_labels: int, n_values: int, cohort_size: int | None = None
 ) -> FeatureDifference:
     """How much clients differ in a label, in a feature, and in the feature given the label.
 

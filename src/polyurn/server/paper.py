@@ -170,11 +170,7 @@ def concentrations(first: Floats, second: Floats, moments: Moments) -> Floats:
 
 
 def update(
-    mdm: MDM,
-    statistics: UpdateStatistics,
-    *,
-    size_prior: float = 0.0,
-    category_prior: float = 0.0,
+    mdm: MDM, statistics: UpdateStatistics, *, size_prior: float = 0.0, category_prior: float = 0.0
 ) -> MDM:
     """The MDM after one round (Algorithm 2, lines 14 to 16; Theorem 3.1).
 

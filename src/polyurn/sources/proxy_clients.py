@@ -20,13 +20,7 @@ from polyurn.errors import CountsError
 from polyurn.memory import check_memory
 from polyurn.model.mdm import MDM
 from polyurn.model.populations import Oracle, Population
-from polyurn.sources.clients import (
-    Declared,
-    Reading,
-    Say,
-    read_clients,
-    shown_categories,
-)
+from polyurn.sources.clients import Declared, Reading, Say, read_clients, shown_categories
 from polyurn.sources.points import PointFile
 from polyurn.storage.models import Saved, is_model
 from polyurn.storage.table_files import naming, parquet_rows, read_table, table_batches

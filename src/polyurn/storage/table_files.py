@@ -20,13 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from polyurn.counts import check_counts
-from polyurn.errors import (
-    CountsError,
-    FileError,
-    MissingDependencyError,
-    ParameterError,
-    RowError,
-)
+from polyurn.errors import CountsError, FileError, MissingDependencyError, ParameterError, RowError
 from polyurn.memory import available_memory, check_memory
 from polyurn.model.names import check_names
 from polyurn.storage.files import AGAIN, check_regular, check_writable, write_whole
@@ -204,20 +198,14 @@ def write_histograms(
 
 
 def csv_text(
-    counts: object,
-    *,
-    clients: Sequence[Any] | None = None,
-    categories: Sequence[str] | None = None,
+    counts: object, *, clients: Sequence[Any] | None = None, categories: Sequence[str] | None = None
 ) -> bytes:
     """What `write_histograms` writes to a .csv file."""
     return table_text(long_table(counts, clients=clients, categories=categories))
 
 
 def long_table(
-    counts: object,
-    *,
-    clients: Sequence[Any] | None = None,
-    categories: Sequence[str] | None = None,
+    counts: object, *, clients: Sequence[Any] | None = None, categories: Sequence[str] | None = None
 ) -> "pa.Table":
     """Histograms as an Arrow table with one row per non-zero cell."""
     pa = arrow("writing tables")

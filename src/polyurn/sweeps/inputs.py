@@ -18,11 +18,7 @@ from polyurn.datasets.installed import digits
 from polyurn.errors import FileError, ParameterError
 from polyurn.storage.npz_files import read_arrays
 from polyurn.storage.table_files import read_table
-from polyurn.sweeps.categories import (
-    category_codes,
-    modelled_column,
-    modelled_names,
-)
+from polyurn.sweeps.categories import category_codes, modelled_column, modelled_names
 from polyurn.sweeps.config import ClientsConfig, DataConfig, SweepConfig
 from polyurn.sweeps.sweep_clients import ClientsOfSeed, CodedPoints, read_models
 from polyurn.training.examples import Examples, class_labels

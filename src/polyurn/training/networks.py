@@ -86,11 +86,7 @@ def convolutional(
     )
 
 
-MODELS = {
-    "softmax": softmax_regression,
-    "mlp": perceptron,
-    "cnn": convolutional,
-}
+MODELS = {"softmax": softmax_regression, "mlp": perceptron, "cnn": convolutional}
 
 
 def named_model(name: str, input_shape: Sequence[int], n_classes: int) -> ModelFunction:

@@ -10,16 +10,7 @@ from collections.abc import Mapping
 from dataclasses import Field, dataclass
 from functools import cache
 from types import UnionType
-from typing import (
-    Annotated,
-    Any,
-    Protocol,
-    TypeAlias,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, Protocol, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray

@@ -114,9 +114,7 @@ class Worker:
             index = torch.from_numpy(held[order]).to(work.points.device)
             features, labels = work.points.features[index], work.points.labels[index]
             for x, y in zip(
-                torch.split(features, lengths),
-                torch.split(labels, lengths),
-                strict=True,
+                torch.split(features, lengths), torch.split(labels, lengths), strict=True
             ):
                 self._step(settings, x, y, anchors)
         with torch.no_grad():

@@ -14,6 +14,7 @@ from polyurn.errors import RefusedError, SecureSumError
 from polyurn.federation import messages
 from polyurn.federation.messages import (
     Advertisement,
+    Ask,
     Confirmations,
     MaskedVector,
     Neighbourhood,
@@ -234,3 +235,18 @@ def test_noise_behind_a_header_is_refused_or_read(kind):
         data = header[:5] + bytes([kind.KIND]) + header[6:] + rng.bytes(int(rng.integers(400)))
         with contextlib.suppress(RefusedError):  # and nothing else
             kind.decode(data, tag=TAG, node=NODE)
+
+
+def test_what_is_the_same_for_all_nodes_is_encoded_once(monkeypatch):
+    n_encoded, pack = 0, messages.pack
+
+    def counted(value):
+        nonlocal n_encoded
+        n_encoded += 1
+        return pack(value)
+
+    monkeypatch.setattr(messages, "pack", counted)
+    ask = Ask(5, b"a question to all")
+    sent = {node: ask.encode(tag=bytes(16), node=node) for node in range(1, 9)}
+    assert n_encoded == 1
+    assert all(Ask.decode(data, tag=None, node=node) == ask for node, data in sent.items())

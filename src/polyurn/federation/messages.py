@@ -10,6 +10,7 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cached_property
 from hashlib import sha256
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, NoReturn, Self, TypeAlias
@@ -158,9 +159,14 @@ class Message:
 
     KIND: ClassVar[int]
 
+    @cached_property
+    def packed(self) -> bytes:
+        """What is the same in this message to every node: it is encoded once."""
+        return pack(self)
+
     def encode(self, *, tag: bytes, node: int) -> bytes:
         """The message to or from `node`, with a tag of 16 bytes that identifies it."""
-        return _HEADER.pack(MAGIC, VERSION, self.KIND, tag, node) + pack(self)
+        return _HEADER.pack(MAGIC, VERSION, self.KIND, tag, node) + self.packed
 
     @classmethod
     def decode(cls, data: bytes, *, tag: bytes | None, node: int) -> Self:
@@ -333,7 +339,8 @@ class Neighbourhood(Message):
     quorum: Number
     cohort: Digests
     neighbours: Annotated[
-        dict[int, Advertisement], _by_id(_As(pack, lambda r: _read(Advertisement, r)))
+        dict[int, Advertisement],
+        _by_id(_As(lambda ad: ad.packed, lambda r: _read(Advertisement, r))),
     ]
 
 

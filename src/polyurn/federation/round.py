@@ -115,7 +115,7 @@ class SecureSum:
     def invite(self) -> dict[int, bytes]:
         """The first message to each node."""
         self._turn("invite")
-        return self._messages({node: Invitation() for node in self._nodes}, then="advertised")
+        return self._messages(dict.fromkeys(self._nodes, Invitation()), then="advertised")
 
     def advertised(self, replies: Mapping[int, bytes]) -> dict[int, bytes]:
         """Take signed keys; send each node those of its neighbourhood."""
@@ -169,7 +169,7 @@ class SecureSum:
         self._total = np.zeros(len(self._bounds), dtype=np.uint64)
         for vector in vectors.values():
             self._total += vector.words
-        return self._messages({node: Survivors(self.summed) for node in vectors}, then="confirmed")
+        return self._messages(dict.fromkeys(vectors, Survivors(self.summed)), then="confirmed")
 
     def confirmed(self, replies: Mapping[int, bytes]) -> dict[int, bytes]:
         """Take signatures under the survivors; send each node a quorum of them."""

@@ -143,9 +143,9 @@ _COMMANDS = (
     ("federation down", _LEARN, "federation.up"),
 )
 _GROUPS = {
-    "zoo": "Models of real federations: a list, and the card of one.",
+    "zoo": "List the models of real federations, or show the card of one.",
     "privacy": "See what differential privacy would cost, before anything is spent.",
-    "federation": "Learn from live nodes: set a federation up, join it, ask it.",
+    "federation": "Learn from live nodes: set up a federation, join it, and ask it.",
 }
 _KEEP_FILES = {"pack", "sample", "sweep"}  # in a folder, with which they go on
 

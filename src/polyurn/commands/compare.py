@@ -54,7 +54,7 @@ def compare_command(
     ),
     output: Path | None = JSON_OUTPUT,
     fitted: Path | None = option(
-        None, "Table of the fitted clients: says how many of them are held out too."
+        None, "Table of the fitted clients, to count those that are among HELD_OUT."
     ),
     draws: str | None = option(
         None,
@@ -62,7 +62,7 @@ def compare_command(
         "max_clients=2000, at random, for a larger table; splits=1000 of true clients, for the noise.",
     ),
     renamed: str | None = MAP,
-    folds: int = option(5, "Folds of the two-sample test; 0: none."),
+    folds: int = option(5, "Folds of the two-sample test; 0 leaves the test out."),
     style: Path | None = option(
         None, "Style file: also compare the styles of clients made from --proxy."
     ),
@@ -82,9 +82,9 @@ def compare_command(
     seed: int = SEED,
     as_json: bool = AS_JSON,
 ) -> None:
-    """How alike populations are to true clients, best to those that were held out from fitting.
+    """Measure how alike simulated clients are to true ones, best to ones held out from fitting.
 
-    With the folder of a sweep: how well training on each population predicts that on the true clients.
+    With the folder of a sweep: how well training on each population predicts that on true clients.
 
     Examples: `polyurn compare held-out.csv mdm.json iid=iid.parquet -o comparison.json`,
     `polyurn compare runs/`

@@ -27,7 +27,7 @@ def compare_to_zoo_command(
     seed: int = SEED,
     as_json: bool = AS_JSON,
 ) -> None:
-    """Which federations of the zoo clients resemble, and how different clients are.
+    """Find the federations of the zoo that clients resemble, and how different the clients are.
 
     Examples: `polyurn compare-to-zoo partition.json --labels labels.csv`,
     `polyurn compare-to-zoo clients.csv`

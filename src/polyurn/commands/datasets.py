@@ -16,9 +16,9 @@ Name: TypeAlias = Literal["digits", "flights"]
 
 
 def datasets_command(
-    *, name: Name = argument("NAME", "Which of the datasets."), as_json: bool = AS_JSON
+    *, name: Name = argument("NAME", "Dataset to describe."), as_json: bool = AS_JSON
 ) -> None:
-    """What a dataset holds: records, clients and categories.
+    """Show what a dataset holds: its records, clients and categories.
 
     Example: `polyurn datasets flights`
     """

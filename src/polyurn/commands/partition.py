@@ -42,13 +42,13 @@ def partition_command(
     laid: RelabelOptions,
     output: Path | None = PARTITION_OUTPUT,
     n_clients: int | None = option(
-        None, "How many clients of an MDM file to draw.", "--clients", Unless("covers")
+        None, "Number of clients to draw from an MDM file.", "--clients", Unless("covers")
     ),
     covers: bool = option(False, "Draw clients until every point is used, once.", "--cover"),
     renamed: str | None = MAP,
     reuses: bool = option(
         True,
-        "Whether a point may serve several clients, as in the paper.",
+        "A point may serve several clients, as in the paper.",
         "--replace/--no-replace",
         Unless("covers", because=_ONCE),
     ),

@@ -9,23 +9,23 @@ from polyurn.commands.options import AS_JSON, SEED, RelabelOptions
 
 def plan_command(
     *,
-    clients: int = option(..., "Number of clients, roughly."),
+    clients: int = option(..., "Approximate number of clients."),
     categories: int = option(..., "Number of categories, C."),
     components: int = option(3, "Number of components, K."),
-    size: int = option(20, "Points of a client."),
+    size: int = option(20, "Number of points of a client."),
     epsilon: str = option("0.5,1,2,4", "Values of epsilon, with commas."),
     delta: float | None = option(None, "Delta; default: clients^-1.1."),
     like: Path | None = option(
         None, "MDM file, or zoo:NAME, to draw clients from; default: random mixtures."
     ),
     laid: RelabelOptions,
-    runs: int = option(3, "Simulated federations."),
+    runs: int = option(3, "Number of federations to simulate."),
     seed: int = SEED,
     as_json: bool = AS_JSON,
 ) -> None:
-    """What differential privacy would cost, in nats per client, by simulation.
+    """Simulate what differential privacy would cost, in nats per client.
 
-    Federations are simulated and fitted with each epsilon; no client is asked, nothing is spent.
+    It simulates federations and fits each with every epsilon. No client is asked, and nothing is spent.
 
     Example: `polyurn privacy plan --clients 20000 --categories 10 --components 3`
     """

@@ -21,7 +21,7 @@ def sample_command(
     *,
     context: typer.Context,
     mdm: Path = argument("MDM", "File that `fit` wrote, or zoo:NAME (`polyurn zoo`)."),
-    clients: int = option(..., "How many clients to draw."),
+    clients: int = option(..., "Number of clients to draw."),
     laid: RelabelOptions,
     categories: str | None = option(
         None, "Other labels that the clients have: a number, or names, comma-separated."
@@ -30,9 +30,9 @@ def sample_command(
     seed: int = SEED,
     as_json: bool = AS_JSON,
 ) -> None:
-    """Draw simulated clients: a long table (client, category, count).
+    """Draw simulated clients as a long table (client, category, count).
 
-    To a file, or to a folder of Parquet files, which may have more clients than memory holds.
+    They go to a file, or to a folder of Parquet files, which may have more clients than memory holds.
 
     Examples: `polyurn sample mdm.json --clients 500 -o clients.parquet`,
     `polyurn sample mdm.json --clients 100000000 -o simulated/`,

@@ -28,9 +28,9 @@ def score_command(
     seed: int = SEED,
     as_json: bool = AS_JSON,
 ) -> None:
-    """How likely a table's clients are under an MDM, and whether they still are what it says.
+    """Measure how likely a table's clients are under an MDM, and whether they have drifted from it.
 
-    What has moved is seen in one round of sums. With `--epsilon` these have noise, and the mean
+    One round of sums shows what has moved. With `--epsilon` these sums have noise, and the mean
     log-likelihood, which has none, is not shown.
 
     Example: `polyurn score held-out.csv mdm.json`

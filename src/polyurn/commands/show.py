@@ -23,7 +23,7 @@ def show_command(
     file: Path = argument("FILE", "File that `fit` or `style` wrote, or zoo:NAME."),
     as_json: bool = AS_JSON,
 ) -> None:
-    """The components of an MDM, or the directions of a style, and what is guaranteed to clients.
+    """Show the components of an MDM, or the directions of a style, and what is guaranteed to clients.
 
     Example: `polyurn show mdm.json`
     """

@@ -65,7 +65,7 @@ def _write_page(output: Path) -> None:
 def show_command(
     *, name: str = argument("NAME", "A federation of the zoo."), as_json: bool = AS_JSON
 ) -> None:
-    """The card of a federation: what it is, where it comes from, how good its model is.
+    """Show the card of a federation: what it is, where it comes from, how good its model is.
 
     Example: `polyurn zoo show celeba_hair`
     """

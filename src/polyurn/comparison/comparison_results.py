@@ -128,7 +128,7 @@ class Comparison(Plotted):
         """Whether the clients were held out, as far as it is known."""
         if self.n_fitted is None:
             n_clients = counted(self.n_clients, "client")
-            return f"compared with {n_clients}; it is not known whether they were fitted"
+            return f"compared with {n_clients}; polyurn cannot tell whether the model was fitted to them"
         if self.n_fitted == 0:
             return (
                 f"compared with {counted(self.n_clients, 'client')} that were held out from fitting"
@@ -153,7 +153,7 @@ class Comparison(Plotted):
         low, high = row.energy_null
         ratio, auc = row.energy_ratio, row.auc
         tried = f"AUC {with_error(auc, 2)}" if auc else "no classifier tried to tell them"
-        fitted = {None: "; it is not known whether these true ones were fitted", 0: ""}.get(
+        fitted = {None: "; polyurn cannot tell whether these were fitted", 0: ""}.get(
             self.n_fitted, f"; {self.n_fitted or 0:,} of these true ones were fitted"
         )
         words = f"{who} are about as near to true ones as other true ones are"

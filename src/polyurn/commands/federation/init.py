@@ -16,16 +16,16 @@ def init_command(
     *,
     folder: Path = argument("DIR", "Folder to make."),
     categories: str = option(..., "Categories: a number C (0 to C-1) or names, comma-separated."),
-    max_size: int = option(..., "Declared largest number of points of a client."),
+    max_size: int = option(..., "Declared maximum number of points per client."),
     nodes: int = option(0, "Number of nodes whose keys are made here."),
     node: list[Path] | None = option(
         None, "Public keys of a node, from `polyurn federation keys`; repeat it."
     ),
-    address: str = option("localhost:8000", "Where nodes find the server: host:port."),
+    address: str = option("localhost:8000", "Address at which nodes find the server, host:port."),
     host: list[str] | None = option(
         None, "Another name or address of the server, for its certificate; repeat it."
     ),
-    clients_per_node: int = option(1000, "Declared largest number of clients of a node."),
+    clients_per_node: int = option(1000, "Declared maximum number of clients per node."),
     features: str | None = option(
         None, "Columns of records, comma-separated, in the order of all questions about style."
     ),
@@ -73,7 +73,7 @@ def init_command(
 def keys_command(
     *,
     folder: Path = argument("NODE_DIR", "Folder to make."),
-    name: str = option(..., "What the node is called in the federation."),
+    name: str = option(..., "Name of the node in the federation."),
 ) -> None:
     """Make the keys of a node on its own machine; the private ones never leave it.
 

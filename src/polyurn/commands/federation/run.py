@@ -42,7 +42,7 @@ def run_command(
         None, "Nodes per round, not clients; all of them by default.", Unless("epsilon")
     ),
     sizes: Literal["exact", "binned", "shared"] = option(
-        "binned", "Sizes one by one, in bins, or in bins that all components share."
+        "binned", "Size model: one by one, in bins, or in bins that all components share."
     ),
     seed: int = SEED,
     as_json: bool = AS_JSON,

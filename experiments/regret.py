@@ -144,7 +144,7 @@ def lines(out: Path) -> Iterator[str]:
         for design in ("local", "server"):
             folders = sorted(out.glob(f"{name}_{design}_*"))
             runs = [run for folder in folders for run in pu.read_runs(folder)]
-            if not runs:
+            if {run.population for run in runs} <= {"true", "again"}:
                 continue
             verdict = pu.compare_sweeps(runs)
             best = pu.best_settings(runs)

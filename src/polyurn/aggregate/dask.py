@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.aggregate.shard_aggregator import (
     FAN_IN,
@@ -44,6 +43,7 @@ from polyurn.storage.shards import (
     map_shard,
 )
 from polyurn.typed.arguments import checked, got
+from polyurn.typed.declared import Floats, Seed
 from polyurn.wire import Query
 
 _TASKS_PER_THREAD = 8
@@ -76,7 +76,7 @@ class DaskAggregator(ShardClients):
         client: object,
         shards: str | os.PathLike[str] | ShardFolder,
         *,
-        rng: int | np.random.Generator | None = None,
+        rng: Seed = None,
         sampling: Sampling = "fixed",
     ) -> None:
         if not (
@@ -96,8 +96,8 @@ class DaskAggregator(ShardClients):
     def _asking(self) -> AbstractContextManager[None]:
         return _lost_workers()
 
-    def _result(self, vector: Any) -> NDArray[np.float64]:
-        return cast("NDArray[np.float64]", vector.result())
+    def _result(self, vector: Any) -> Floats:
+        return cast("Floats", vector.result())
 
     def _joined(self, parts: Routed, near: Any, far: Any) -> Any:
         return self._submit(_joined, parts, near, far)
@@ -135,11 +135,7 @@ class DaskAggregator(ShardClients):
 
 
 def connected(
-    address: str,
-    folder: ShardFolder,
-    *,
-    rng: int | np.random.Generator | None = None,
-    sampling: Sampling = "fixed",
+    address: str, folder: ShardFolder, *, rng: Seed = None, sampling: Sampling = "fixed"
 ) -> DaskAggregator:
     """The clients of a folder on the cluster whose scheduler has this address.
 
@@ -192,9 +188,7 @@ def _together(n_shards: int, n_threads: int) -> int:
     return int(2 ** np.floor(np.log2(np.clip(most, 1, FAN_IN))))
 
 
-def _answers(
-    held: _Held, draws: list[ShardDraw], *, query: Query[Any], n: int
-) -> list[NDArray[np.float64]]:
+def _answers(held: _Held, draws: list[ShardDraw], *, query: Query[Any], n: int) -> list[Floats]:
     _keep_one_blas_thread()
     vectors = []
     for draw in draws:
@@ -204,9 +198,7 @@ def _answers(
     return vectors
 
 
-def _add_picked(
-    lists: list[list[NDArray[np.float64]]], which: list[list[int]]
-) -> NDArray[np.float64]:
+def _add_picked(lists: list[list[Floats]], which: list[list[int]]) -> Floats:
     both = zip(lists, which, strict=True)
     return add_group([vectors[j] for vectors, picked in both for j in picked])
 
@@ -220,14 +212,12 @@ def _put_at_hand(lists: list[list[Any]]) -> AtHand:
     return put_at_hand(part for parts in lists for part in parts)
 
 
-def _answer_at_hand(query: Query[Any], clients: AtHand, draw: ShardDraw) -> NDArray[np.float64]:
+def _answer_at_hand(query: Query[Any], clients: AtHand, draw: ShardDraw) -> Floats:
     _keep_one_blas_thread()
     return answer_at_hand(query, clients, draw.play)
 
 
-def _joined(
-    parts: Routed, near: NDArray[np.float64], far: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _joined(parts: Routed, near: Floats, far: Floats) -> Floats:
     return parts.joined(near, far)
 
 

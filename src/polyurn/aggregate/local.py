@@ -7,12 +7,12 @@ It connects both sides in one process, and sends nothing. Besides the framework 
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.client.answers import Threads, answer_rows
 from polyurn.client.rows import packed
 from polyurn.errors import ParameterError
 from polyurn.typed.arguments import checked
+from polyurn.typed.declared import Bools, Seed
 from polyurn.wire import Query, S
 from polyurn.wording import counted
 
@@ -48,7 +48,7 @@ class LocalAggregator:
         self,
         counts: object,
         *,
-        rng: int | np.random.Generator | None = None,
+        rng: Seed = None,
         sampling: Literal["fixed", "poisson"] = "fixed",
         n_threads: Threads = 1,
     ) -> None:
@@ -76,7 +76,7 @@ class LocalAggregator:
             n_threads=self._n_threads,
         )
 
-    def held_out(self, share: float) -> NDArray[np.bool_]:
+    def held_out(self, share: float) -> Bools:
         """Who scores and is never fitted, shape (n_clients,), in a selection that holds out a share."""
         return np.asarray(self._buckets >= 1.0 - share)
 

@@ -7,12 +7,10 @@ stopped run restores its state to the last bit. `storage/journal.py` keeps the s
 from collections.abc import Callable
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from polyurn.errors import FileError
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import floats
+from polyurn.typed.declared import Floats
 from polyurn.wire import Aggregator, Query, S
 
 
@@ -20,8 +18,8 @@ class Answers(Protocol):
     """A list of vectors that outlives the process."""
 
     def __len__(self) -> int: ...
-    def __getitem__(self, i: int) -> NDArray[np.float64]: ...
-    def append(self, vector: NDArray[np.float64]) -> None: ...
+    def __getitem__(self, i: int) -> Floats: ...
+    def append(self, vector: Floats) -> None: ...
 
 
 @checked

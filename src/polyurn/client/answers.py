@@ -25,7 +25,7 @@ from polyurn.errors import CountsError, ParameterError
 from polyurn.model.sizes import SizeBins
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import floats
-from polyurn.typed.declared import Between
+from polyurn.typed.declared import Between, Floats, Ints, Seed
 from polyurn.wire import (
     Affinity,
     Batch,
@@ -56,7 +56,7 @@ from polyurn.wire import (
 # No machine has more.
 Threads: TypeAlias = Annotated[int, Between(1, 1024)]
 # One row for each client.
-Table: TypeAlias = NDArray[np.float64] | sparse.csr_array[Any]
+Table: TypeAlias = Floats | sparse.csr_array[Any]
 # Clients whose histograms, or whose features, are held in memory at once.
 _TOGETHER, _FEATURES_TOGETHER = 65_536, 8_192
 
@@ -66,8 +66,8 @@ def answer(
     query: Query[S],
     counts: object,
     *,
-    buckets: NDArray[np.float64] | None = None,
-    rng: int | np.random.Generator | None = None,
+    buckets: Floats | None = None,
+    rng: Seed = None,
     n_threads: Threads = 1,
 ) -> S:
     """The statistics of one client or of a whole cohort.
@@ -110,8 +110,8 @@ def answer_rows(
     rows: Rows,
     *,
     members: NDArray[np.integer[Any]] | None = None,
-    buckets: NDArray[np.float64] | None = None,
-    rng: int | np.random.Generator | None = None,
+    buckets: Floats | None = None,
+    rng: Seed = None,
     n_threads: int = 1,
 ) -> S:
     """`answer` for histograms that are packed already; `members`, of shape (n_members,), take part, or
@@ -260,22 +260,22 @@ def _proportions(cohort: Cohort) -> Table:
     return p
 
 
-def _dense(table: Table) -> NDArray[np.float64]:
+def _dense(table: Table) -> Floats:
     return np.asarray(table.toarray() if sparse.issparse(table) else table)
 
 
-def _squares(p: Table) -> NDArray[np.float64]:
+def _squares(p: Table) -> Floats:
     """Σ p² of each member."""
     return np.asarray((p * p).sum(axis=1)).reshape(-1)
 
 
-def _log_sizes(cohort: Cohort, max_size: int) -> NDArray[np.float64]:
+def _log_sizes(cohort: Cohort, max_size: int) -> Floats:
     """Each member's log n / log max_size."""
     sizes = np.log(cohort.rows.size_values) / max(np.log(max_size), 1.0)
     return np.asarray(sizes[cohort.rows.size_index[cohort.members]])
 
 
-def _membership(joined: NDArray[np.int64], n_groups: int) -> sparse.csr_array[Any]:
+def _membership(joined: Ints, n_groups: int) -> sparse.csr_array[Any]:
     """A matrix whose product with one row per client sums the rows of each group.
 
     `joined` has the groups of each client, shape (n_members, n_joined).
@@ -286,9 +286,7 @@ def _membership(joined: NDArray[np.int64], n_groups: int) -> sparse.csr_array[An
     return members.tocsr()
 
 
-def _size_counts(
-    cohort: Cohort, joined: NDArray[np.int64], bins: SizeBins, k: int
-) -> NDArray[np.float64]:
+def _size_counts(cohort: Cohort, joined: Ints, bins: SizeBins, k: int) -> Floats:
     in_bins = bins.locate(cohort.rows.size_values)[cohort.rows.size_index[cohort.members]]
     which = joined * bins.n_bins + in_bins
     return np.bincount(which, minlength=k * bins.n_bins).reshape(k, -1).astype(np.float64)
@@ -332,21 +330,19 @@ def _contrast_of(query: Contrast, cohort: Cohort) -> ContrastStatistics:
 class _PairShares:
     """For each stored cell its proportion c/n, and its share of the client's pairs of points."""
 
-    def __init__(self, counts: sparse.csr_array[Any], n: NDArray[np.int64]) -> None:
+    def __init__(self, counts: sparse.csr_array[Any], n: Ints) -> None:
         size = np.repeat(n, np.diff(counts.indptr)).astype(np.float64)
         self.p = counts.data / size
         self.pairs = self.p * (counts.data - 1) / (size - 1)
         self._category, self._n_categories = counts.indices, counts.shape[1]
 
-    def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def sums(self, values: Floats) -> Floats:
         """Sums over clients, category by category."""
         sums = np.bincount(self._category, weights=values, minlength=self._n_categories)
         return np.asarray(sums, dtype=np.float64)
 
 
-def _merged(
-    counts: sparse.csr_array[Any], into: NDArray[np.int64], n_categories: int
-) -> sparse.csr_array[Any]:
+def _merged(counts: sparse.csr_array[Any], into: Ints, n_categories: int) -> sparse.csr_array[Any]:
     """Histograms with fewer categories; `into` has the new category of each old one."""
     ones = np.ones(len(into), dtype=np.int64)
     merges = sparse.csr_array((ones, into, np.arange(len(into) + 1)), (len(into), n_categories))

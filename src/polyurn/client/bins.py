@@ -6,11 +6,12 @@ The server gives the edges; the client finds the bin of each of its values.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from polyurn.errors import CountsError, ParameterError
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import FrozenArrays, floats, numbers
+from polyurn.typed.declared import Floats, Ints
 
 # A feature with more bins is not categorical.
 _MOST_BINS = 1_000_000
@@ -35,7 +36,7 @@ class Bins(FrozenArrays):
     (41, [0, 0, 1, 40])
     """
 
-    edges: NDArray[np.float64]
+    edges: Floats
 
     def __init__(self, edges: ArrayLike) -> None:
         values = floats(edges, "bin edges")
@@ -70,7 +71,7 @@ class Bins(FrozenArrays):
     def n_bins(self) -> int:
         return len(self.edges) - 1
 
-    def locate(self, values: ArrayLike) -> NDArray[np.int64]:
+    def locate(self, values: ArrayLike) -> Ints:
         """The bin of each value; -1 where there is none (NaN, or outside the edges). Texts are a
         `CountsError`.
         """

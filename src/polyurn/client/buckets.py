@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from hashlib import blake2b
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.errors import InputError
+from polyurn.typed.declared import Floats
 
 N_KEY_BYTES = 32
 
 
-def keyed_buckets(ids: Sequence[object], key: bytes) -> NDArray[np.float64]:
+def keyed_buckets(ids: Sequence[object], key: bytes) -> Floats:
     """The top 53 bits of BLAKE2b(key, id), divided by 2**53; an id is its text.
 
     All ids differ, the key has 32 bytes, and the result has shape (n_clients,).

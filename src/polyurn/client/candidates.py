@@ -27,6 +27,7 @@ from polyurn.client.counting import tally
 from polyurn.client.layout import Layout, column_text, find_column
 from polyurn.client.tables import observed_codes
 from polyurn.errors import CountsError, InputError, ParameterError
+from polyurn.typed.declared import Floats, Ints
 from polyurn.wording import counted
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ class _Points:
     owner: NDArray[np.integer[Any]]
     label: NDArray[np.integer[Any]]
     n_labels: int
-    count: NDArray[np.int64]
+    count: Ints
 
 
 def _points(table: "pa.Table", layout: Layout) -> _Points:
@@ -185,7 +186,7 @@ class _Cutting:
 class _Values:
     """The code of each row's value, and the bins; see `FeatureColumn`."""
 
-    codes: NDArray[np.int64]
+    codes: Ints
     n: int
     bins: Bins | None = None
     at_own_quantiles: bool = False
@@ -249,9 +250,7 @@ def _values(table: "pa.Table", name: str, cutting: _Cutting, n_clients: int) -> 
     return _Values(codes.astype(np.int64), len(shown))
 
 
-def _measured(
-    table: "pa.Table", name: str, n_distinct: int, *, declared: bool
-) -> NDArray[np.float64] | None:
+def _measured(table: "pa.Table", name: str, n_distinct: int, *, declared: bool) -> Floats | None:
     """The numbers of a column of measurements; None for a column of categories."""
     try:
         numbers = numbers_of(table, name).astype(np.float64)
@@ -270,11 +269,11 @@ def _is_continuous(table: "pa.Table", name: str) -> bool:
         return False  # texts
 
 
-def _all_whole(numbers: NDArray[np.float64]) -> bool:
+def _all_whole(numbers: Floats) -> bool:
     return bool((numbers == np.rint(numbers)).all())
 
 
-def _cut(numbers: NDArray[np.float64], name: str, cutting: _Cutting) -> _Values:
+def _cut(numbers: Floats, name: str, cutting: _Cutting) -> _Values:
     """Numbers in declared bins, or in bins at quantiles of the server's data, else of the table's."""
     has_proxy = cutting.proxy is not None and name in cutting.proxy.column_names
     if name in cutting.edges:

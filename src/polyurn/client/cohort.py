@@ -10,7 +10,7 @@ from scipy import sparse
 
 from polyurn.client.rows import Rows
 from polyurn.errors import CountsError
-from polyurn.typed.declared import Floats
+from polyurn.typed.declared import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,7 +30,7 @@ class Cohort:
         return len(self.members)
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Ints:
         """How many points each member has."""
         return self.rows.size_values[self.rows.size_index[self.members]]
 

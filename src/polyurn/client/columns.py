@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from polyurn.client.layout import missing_column
 from polyurn.errors import CountsError, MissingDependencyError, RowError
+from polyurn.typed.declared import Bools, Ints
 from polyurn.wording import counted
 
 if TYPE_CHECKING:
@@ -85,15 +86,13 @@ def check_missing(table: "pa.Table", names: Sequence[str]) -> None:
         raise RowError(f"{', '.join(parts)}, the first", row, f"; {advice}")
 
 
-def without_missing(
-    table: "pa.Table", names: Sequence[str]
-) -> tuple["pa.Table", NDArray[np.int64]]:
+def without_missing(table: "pa.Table", names: Sequence[str]) -> tuple["pa.Table", Ints]:
     """The rows in which none of these columns lacks a value, and which they are."""
     kept = ~_missing(table, names).any(axis=0)
     return table if kept.all() else table.filter(kept), np.flatnonzero(kept)
 
 
-def _missing(table: "pa.Table", names: Sequence[str]) -> NDArray[np.bool_]:
+def _missing(table: "pa.Table", names: Sequence[str]) -> Bools:
     """Which cells of these columns are missing, shape (n_names, n_rows)."""
     columns = [table.column(table.column_names.index(name)) for name in names]
     return np.array([c.is_null(nan_is_null=_is_floating(c)) for c in columns], bool)
@@ -122,7 +121,7 @@ def distinct_values(column: "pa.ChunkedArray") -> tuple[NDArray[Any], NDArray[np
     return values, which
 
 
-def column_counts(table: "pa.Table", name: str) -> NDArray[np.int64]:
+def column_counts(table: "pa.Table", name: str) -> Ints:
     """A column of whole numbers of at least 0."""
     counts = numbers_of(table, name)
     if counts.dtype.kind == "f":

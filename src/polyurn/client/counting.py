@@ -17,6 +17,7 @@ from polyurn.counts import Counts, client_sizes
 from polyurn.errors import CountsError, ParameterError
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import ids_of, numbers, plain_array
+from polyurn.typed.declared import Ints, Seed
 
 # How many categories (values 0, 1, ...), their names, or the bins of a continuous feature.
 Categories: TypeAlias = int | Sequence[str] | Bins
@@ -51,12 +52,8 @@ class Histograms:
 
 @checked
 def histogram(
-    values: ArrayLike,
-    *,
-    categories: Categories,
-    cap: int | None = None,
-    rng: int | np.random.Generator | None = None,
-) -> NDArray[np.int64]:
+    values: ArrayLike, *, categories: Categories, cap: int | None = None, rng: Seed = None
+) -> Ints:
     """One client's histogram.
 
     Parameters
@@ -128,7 +125,7 @@ def tally(
     return Histograms(counts, clients, names)
 
 
-def encode(values: ArrayLike, categories: Categories) -> NDArray[np.int64]:
+def encode(values: ArrayLike, categories: Categories) -> Ints:
     """The code of each value; an error names the position of an undeclared value, not the value."""
     codes = located(values, categories)
     unknown = np.flatnonzero(codes < 0)
@@ -140,7 +137,7 @@ def encode(values: ArrayLike, categories: Categories) -> NDArray[np.int64]:
     return codes
 
 
-def located(values: ArrayLike, categories: Categories) -> NDArray[np.int64]:
+def located(values: ArrayLike, categories: Categories) -> Ints:
     """The code of each value; -1 for a value that is not a category."""
     given = plain_array(values, "values", error=CountsError)
     if given.ndim != 1:
@@ -176,9 +173,7 @@ def category_names(categories: Categories) -> tuple[str, ...]:
     return names
 
 
-def cap_sizes(
-    counts: Counts, cap: int, *, rng: int | np.random.Generator | None = None
-) -> NDArray[np.int64]:
+def cap_sizes(counts: Counts, cap: int, *, rng: Seed = None) -> Ints:
     """Histograms of at most `cap` points each; which points stay is random.
 
     Both have shape (n_clients, n_categories).
@@ -192,7 +187,7 @@ def cap_sizes(
     return capped
 
 
-def _whole_numbers(values: NDArray[Any], n_categories: int) -> NDArray[np.int64]:
+def _whole_numbers(values: NDArray[Any], n_categories: int) -> Ints:
     what = f"category numbers 0 to {n_categories - 1}"
     values = numbers(values, what, error=CountsError, advice="pass the category names instead")
     with np.errstate(invalid="ignore"):  # NaN becomes a number that the next line refuses
@@ -200,7 +195,7 @@ def _whole_numbers(values: NDArray[Any], n_categories: int) -> NDArray[np.int64]
     return np.where((values == codes) & (codes >= 0) & (codes < n_categories), codes, -1)
 
 
-def _positions(values: NDArray[Any], names: NDArray[Any]) -> NDArray[np.int64]:
+def _positions(values: NDArray[Any], names: NDArray[Any]) -> Ints:
     values = values.astype(str)
     order = np.argsort(names)
     at = np.minimum(np.searchsorted(names, values, sorter=order), len(names) - 1)

@@ -15,6 +15,7 @@ from polyurn.errors import CountsError
 from polyurn.model.names import SIGN
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import ids_of
+from polyurn.typed.declared import Ints
 
 _NUMBER = re.compile("[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][-+]?[0-9]+)?")
 
@@ -64,7 +65,7 @@ def crossed(*columns: ArrayLike) -> NDArray[np.str_]:
 
 def cross(
     parts: Sequence[tuple[Sequence[object], NDArray[np.integer[Any]]]], names: Sequence[str]
-) -> tuple[list[str], NDArray[np.int64]]:
+) -> tuple[list[str], Ints]:
     """The combinations that occur, sorted by name, and the index of each row's combination.
 
     A part has the distinct values of a column and the index of each row's value, shape (n_points,).

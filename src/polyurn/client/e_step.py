@@ -19,6 +19,7 @@ from polyurn.client.rows import Rows
 from polyurn.client.simd import LANES
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins
+from polyurn.typed.declared import Floats, Ints
 from polyurn.wire import Expect, ExpectStatistics, Parameters, Update, UpdateStatistics
 
 _A = TypeVar("_A")
@@ -85,21 +86,21 @@ def answer_expects(queries: Sequence[Expect], cohort: Cohort) -> list[ExpectStat
 
 
 def _sums_of_many(
-    alphas: NDArray[np.float64],
-    densities: NDArray[np.float64],
-    size_bins: NDArray[np.int64],
+    alphas: Floats,
+    densities: Floats,
+    size_bins: Ints,
     rows: Rows,
     members: NDArray[np.uint32],
     n_threads: int,
-) -> tuple[NDArray[np.float64], ...]:
+) -> tuple[Floats, ...]:
     """The sums of `kernels.expect_many` for all models; threads share the models, or the members."""
     n, k, c = alphas.shape
     shapes = ((), densities.shape[1:], (3, k, c), (3, k, 1))
 
-    def zeros(n_models: int) -> tuple[NDArray[np.float64], ...]:
+    def zeros(n_models: int) -> tuple[Floats, ...]:
         return tuple(np.zeros((n_models, *shape)) for shape in shapes)
 
-    def part(task: tuple[slice, NDArray[np.uint32]]) -> tuple[NDArray[np.float64], ...]:
+    def part(task: tuple[slice, NDArray[np.uint32]]) -> tuple[Floats, ...]:
         some, who = task
         sums = zeros(some.stop - some.start)
         kernels.expect_many(
@@ -132,9 +133,7 @@ class _SizeBinning:
         self.where = bins.locate(rows.size_values)
         self._log_inside = bins.log_inside(rows.size_values)
 
-    def density(
-        self, weights: NDArray[np.float64], masses: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def density(self, weights: Floats, masses: Floats) -> Floats:
         """Log of τ_k and the mass of each bin, shape (..., n_components, n_size_bins)."""
         with np.errstate(divide="ignore"):  # an empty bin has log-probability -inf
             return np.asarray(np.log(weights)[..., None] + np.log(masses))
@@ -151,14 +150,14 @@ def _lanes(n_components: int) -> int:
     return -(-n_components // LANES) * LANES
 
 
-def _pair_logs(alphas: NDArray[np.float64], rows: Rows) -> NDArray[np.float64]:
+def _pair_logs(alphas: Floats, rows: Rows) -> Floats:
     """Log of Γ(c + α_j) / (Γ(α_j) Γ(c + 1) α_0^c) for every pair (category j, count c)."""
     logs = np.empty((len(rows.count), _lanes(len(alphas))))
     kernels.tabulate_logs(rows.category, rows.count, alphas, logs)
     return logs
 
 
-def _size_logs(parameters: MDM | Parameters, bins: _SizeBinning, rows: Rows) -> NDArray[np.float64]:
+def _size_logs(parameters: MDM | Parameters, bins: _SizeBinning, rows: Rows) -> Floats:
     """Log of τ_k mass_k Γ(n + 1) Γ(α_0) α_0^n / Γ(n + α_0) for every size n; -inf in unused lanes."""
     k, n_sizes = len(parameters.weights), len(rows.size_values)
     logs = np.full((n_sizes, _lanes(k)), -np.inf)
@@ -170,12 +169,12 @@ def _size_logs(parameters: MDM | Parameters, bins: _SizeBinning, rows: Rows) -> 
     return logs
 
 
-def _as_pairs(rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _as_pairs(rows: Rows) -> tuple[Ints, Ints]:
     """The sizes as counts of a single category."""
     return np.zeros(len(rows.size_values), np.int64), rows.size_values
 
 
-def _alpha_0(alphas: NDArray[np.float64]) -> NDArray[np.float64]:
+def _alpha_0(alphas: Floats) -> Floats:
     return np.asarray(alphas.sum(axis=1, keepdims=True))
 
 
@@ -185,7 +184,7 @@ def _curvature(
     rows: Rows,
     members: NDArray[np.uint32],
     sums: ExpectStatistics,
-) -> NDArray[np.float64]:
+) -> Floats:
     """The Hessian of Σ log q in x = (log α_k, log τ_k of each k asked for; τ a softmax), lower triangle.
 
     The Hessian of log q is Σ_k ω_k (∂²_k + g_k g_k') - s s', with g_k the gradient of component k's

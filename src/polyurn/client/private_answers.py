@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.client.cohort import Cohort
 from polyurn.errors import ParameterError
@@ -20,7 +19,7 @@ from polyurn.model.rising_factorials import digamma_rise
 from polyurn.model.scores import log_likelihoods, responsibilities, scores
 from polyurn.model.standing import standings
 from polyurn.privacy.noise import Noise, discrete_gaussian, noised
-from polyurn.typed.declared import Floats
+from polyurn.typed.declared import Floats, Ints
 from polyurn.wire import (
     Bounded,
     BoundedSurvey,
@@ -41,8 +40,6 @@ from polyurn.wire import (
 )
 from polyurn.wire.private_grid import unit_rows
 from polyurn.wire.private_queries import SKETCH_PARTS, SURVEY_PARTS
-
-Ints = NDArray[np.int64]
 
 # Clients whose vectors are held at once, and the most numbers of these vectors: 128 MB.
 _BLOCK_CLIENTS, _BLOCK_NUMBERS = 8_192, 2**24

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.client.columns import as_arrow, column_ids, distinct_values, numbers_of
 from polyurn.client.counting import Categories, category_names
@@ -16,6 +15,7 @@ from polyurn.client.records import Records
 from polyurn.client.tables import category_codes
 from polyurn.errors import CountsError, RowError
 from polyurn.typed.arguments import checked
+from polyurn.typed.declared import Bools, Floats
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,7 +59,7 @@ def table_records(
     return Records(table_features_of(arrow, features), codes, ids[owner], n_labels=n_labels)
 
 
-def table_features_of(table: object, features: Sequence[str]) -> NDArray[np.float64]:
+def table_features_of(table: object, features: Sequence[str]) -> Floats:
     """The named columns of a data frame as features, shape (n_rows, n_features)."""
     arrow = as_arrow(table)
     if len(features) == 0:
@@ -102,7 +102,7 @@ def _is_list(table: "pa.Table", name: str) -> bool:
     return bool(pa.types.is_nested(kind) and not pa.types.is_struct(kind))
 
 
-def _from_lists(table: "pa.Table", name: str) -> NDArray[np.float64]:
+def _from_lists(table: "pa.Table", name: str) -> Floats:
     import pyarrow as pa
 
     column = table[name]
@@ -124,7 +124,7 @@ def _from_lists(table: "pa.Table", name: str) -> NDArray[np.float64]:
     return np.asarray(numbers.reshape(-1, n))
 
 
-def _check_finite(finite: NDArray[np.bool_], name: str) -> None:
+def _check_finite(finite: Bools, name: str) -> None:
     if not finite.all():
         raise RowError(
             f"expected finite numbers in column {name!r}, got others, the first",

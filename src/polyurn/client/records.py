@@ -15,6 +15,7 @@ from polyurn.errors import ParameterError
 from polyurn.model.style_coordinates import check_finite, feature_rows, label_codes
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import ids_of
+from polyurn.typed.declared import Ints
 from polyurn.wording import counted
 
 
@@ -80,7 +81,7 @@ class Records:
         return int(self._features.shape[1])
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Ints:
         """How many points each client has, shape (n_clients,)."""
         return np.diff(self._starts)
 
@@ -113,15 +114,10 @@ class Records:
 class Held:
     """The points of some clients, client after client."""
 
-    def __init__(
-        self,
-        features: NDArray[Any],
-        labels: NDArray[np.int64],
-        sizes: NDArray[np.int64] | Sequence[int],
-    ) -> None:
+    def __init__(self, features: NDArray[Any], labels: Ints, sizes: Ints | Sequence[int]) -> None:
         self.features, self.labels, self.sizes = features, labels, np.asarray(sizes)
 
     @property
-    def owner(self) -> NDArray[np.int64]:
+    def owner(self) -> Ints:
         """The position of each point's client, shape (n_points,)."""
         return np.repeat(np.arange(len(self.sizes)), self.sizes)

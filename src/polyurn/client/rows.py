@@ -15,6 +15,7 @@ from scipy import sparse
 from polyurn.client.records import Records
 from polyurn.counts import Counts, client_sizes, distinct
 from polyurn.model.names import columns_of
+from polyurn.typed.declared import Ints
 
 # Leaving a sparse row costs a mispredicted branch, about as long as ten cells (measured).
 _ROW_COST_IN_CELLS = 10
@@ -37,12 +38,12 @@ class Rows:
     """
 
     cells: NDArray[np.unsignedinteger[Any]]
-    starts: NDArray[np.int64]
+    starts: Ints
     width: int
-    category: NDArray[np.int64]
-    count: NDArray[np.int64]
+    category: Ints
+    count: Ints
     size_index: NDArray[np.uint32]
-    size_values: NDArray[np.int64]
+    size_values: Ints
     n_categories: int
     records: Records | None = None
     categories: tuple[str, ...] | None = None
@@ -53,7 +54,7 @@ class Rows:
 
     def cells_of(
         self, members: NDArray[np.uint32]
-    ) -> tuple[NDArray[np.int64], NDArray[np.unsignedinteger[Any]]]:
+    ) -> tuple[Ints, NDArray[np.unsignedinteger[Any]]]:
         """The stored cells of some clients, and the position in `members` that each belongs to."""
         if self.width:
             cells = self.cells.reshape(-1, self.width)[members]
@@ -122,15 +123,15 @@ def pack(counts: Counts) -> Rows:
 
 @dataclass(frozen=True)
 class _Pairs:
-    category: NDArray[np.int64]
-    count: NDArray[np.int64]
-    offsets: NDArray[np.int64]  # pair number = offsets[category] + count
+    category: Ints
+    count: Ints
+    offsets: Ints  # pair number = offsets[category] + count
 
     def __len__(self) -> int:
         return len(self.count)
 
 
-def _every_pair(largest: NDArray[np.int64], *, smallest: int) -> _Pairs:
+def _every_pair(largest: Ints, *, smallest: int) -> _Pairs:
     lengths = largest + 1 - smallest
     ends = np.cumsum(lengths)
     offsets = ends - lengths - smallest

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import logsumexp
 
@@ -18,7 +17,7 @@ from polyurn.counts import distinct
 from polyurn.model.rising_factorials import digamma_rise, trigamma_fall
 from polyurn.model.splits import Laws, Splits, hats
 from polyurn.model.trees import Tree
-from polyurn.typed.declared import Floats
+from polyurn.typed.declared import Floats, Ints
 from polyurn.wire import Affinity, AffinityStatistics, Divide, DivideStatistics
 
 # Clients times nodes that are handled at once.
@@ -53,9 +52,9 @@ class _Pairs:
     """
 
     tree: Tree
-    sizes: NDArray[np.int64]
-    nodes: NDArray[np.int64]
-    totals: NDArray[np.int64]
+    sizes: Ints
+    nodes: Ints
+    totals: Ints
     of_clients: sparse.csr_array[Any]
 
     @classmethod
@@ -117,7 +116,7 @@ class _Pairs:
         return {"bends": bends.reshape(k, -1), "arrivals": sums[:, :j].reshape(k, j * n_knots)}
 
 
-def _adding(into: NDArray[np.int64], n_rows: int) -> sparse.csr_array[Any]:
+def _adding(into: Ints, n_rows: int) -> sparse.csr_array[Any]:
     """A matrix whose product with one row per pair adds up the rows of each number in `into`."""
     n = len(into)
     return sparse.csr_array((np.ones(n), (into, np.arange(n))), (n_rows, n))

@@ -7,12 +7,12 @@ the declared radius here, on the client; no noise is added.
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.client.cohort import Cohort
 from polyurn.client.records import Held
 from polyurn.errors import ParameterError
 from polyurn.model.style_coordinates import StyleSpace
+from polyurn.typed.declared import Floats
 from polyurn.wire.private_grid import unit_rows
 from polyurn.wire.private_queries import BoundedStatistics
 from polyurn.wire.style_queries import BoundedStyle, StyleMoments, StyleStatistics, triangle
@@ -40,7 +40,7 @@ def answer_bounded_style(query: BoundedStyle, cohort: Cohort) -> BoundedStatisti
     return BoundedStatistics(total)
 
 
-def _clipped(query: BoundedStyle, held: Held) -> NDArray[np.float64]:
+def _clipped(query: BoundedStyle, held: Held) -> Floats:
     """Each client's scaled vector, its mean and its matrices cut at the clip."""
     m = query.space.n_directions
     vectors = _vectors(query.moments, held)
@@ -55,7 +55,7 @@ def _clipped(query: BoundedStyle, held: Held) -> NDArray[np.float64]:
     return vectors
 
 
-def _shrink(rows: NDArray[np.float64], longest: float) -> NDArray[np.float64]:
+def _shrink(rows: Floats, longest: float) -> Floats:
     """The factors that scale rows down to a norm of at most `longest`, shape (n, 1)."""
     from polyurn.model.model_kernels import row_norms
 
@@ -63,7 +63,7 @@ def _shrink(rows: NDArray[np.float64], longest: float) -> NDArray[np.float64]:
     return np.asarray(np.minimum(1.0, longest / np.maximum(norms, _SMALLEST))[:, None])
 
 
-def _vectors(query: StyleMoments, held: Held) -> NDArray[np.float64]:
+def _vectors(query: StyleMoments, held: Held) -> Floats:
     """One row for each client, shape (n_clients, n_numbers).
 
     A row has the same bits whoever else is asked: sums over labels run in their order, not in one that

@@ -40,6 +40,7 @@ from polyurn.counts import short_list
 from polyurn.errors import CountsError, RowError
 from polyurn.model.names import Match, laid, positions, renamed
 from polyurn.typed.arguments import checked
+from polyurn.typed.declared import Ints
 from polyurn.wording import counted
 
 if TYPE_CHECKING:
@@ -166,9 +167,7 @@ def layout_histograms(
     return found
 
 
-def _question_counts(
-    cells: NDArray[np.int64], given: NDArray[np.int64], name: str, say: Callable[[str], None]
-) -> None:
+def _question_counts(cells: Ints, given: Ints, name: str, say: Callable[[str], None]) -> None:
     """Question a column whose numbers differ for the same client and category: they may be no counts."""
     order = np.argsort(cells, kind="stable")
     again = np.diff(cells[order]) == 0
@@ -183,7 +182,7 @@ def _question_counts(
 
 def layout_rows(
     table: object, layout: Layout, categories: Categories
-) -> tuple["pa.ChunkedArray", NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple["pa.ChunkedArray", Ints, Ints]:
     """The client, the code and the count of each row of a long data frame."""
     arrow = as_arrow(table)
     if layout.category is None:
@@ -197,7 +196,7 @@ def layout_rows(
 
 def category_codes(
     table: object, categories: Categories, *, category: str | Sequence[str] = "category"
-) -> NDArray[np.int64]:
+) -> Ints:
     """The code of each row of a data frame.
 
     Examples
@@ -251,7 +250,7 @@ def by_position(new: Mapping[str, str]) -> str:
 
 def known_codes(
     table: object, categories: Categories, *, category: str | Sequence[str] = "category"
-) -> NDArray[np.int64]:
+) -> Ints:
     """`category_codes`, with -1 for a value that is not a category."""
     arrow = as_arrow(table)
     if isinstance(categories, Bins | int | np.integer):

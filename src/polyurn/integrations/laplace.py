@@ -6,20 +6,18 @@ component with the responsibilities as they are. Nothing is learned here that is
 """
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import gammaln, logsumexp, polygamma, psi
 
 from polyurn.model.mdm import MDM
+from polyurn.typed.declared import Floats, Ints
 
 _SHAPE, _RATE = 0.1, 0.1  # of the Gamma prior, as in `dmn`
 _TOLERANCE, _MOST_ROUNDS = 1e-6, 100
 _SMALLEST = 1e-8  # an alpha of 0 has no logarithm; the prior finds its own
 
-Floats = NDArray[np.float64]
 
-
-def negative_log_evidence(counts: NDArray[np.int64], mdm: MDM) -> float:
+def negative_log_evidence(counts: Ints, mdm: MDM) -> float:
     """-log p(X | K), of a table of shape (n_clients, n_categories), from a fitted mixture on."""
     weights, logs, before = mdm.weights, np.log(np.maximum(mdm.alphas, _SMALLEST)), np.inf
     for _ in range(_MOST_ROUNDS):
@@ -47,7 +45,7 @@ def negative_log_evidence(counts: NDArray[np.int64], mdm: MDM) -> float:
     )
 
 
-def _energies(counts: NDArray[np.int64], logs: Floats) -> Floats:
+def _energies(counts: Ints, logs: Floats) -> Floats:
     """-log p(c | n, alpha) of each client, without the multinomial coefficient."""
     alpha, n = np.exp(logs), counts.sum(axis=1)
     rises = (gammaln(counts + alpha) - gammaln(alpha)).sum(axis=1)
@@ -59,7 +57,7 @@ def _log_prior(logs: Floats) -> float:
     return float((constant + _SHAPE * logs - _RATE * np.exp(logs)).sum())
 
 
-def _best(counts: NDArray[np.int64], weights: Floats, logs: Floats) -> Floats:
+def _best(counts: Ints, weights: Floats, logs: Floats) -> Floats:
     """The log alphas of the largest posterior, each client counting by its weight."""
 
     def value(logs: Floats) -> tuple[float, Floats]:
@@ -69,7 +67,7 @@ def _best(counts: NDArray[np.int64], weights: Floats, logs: Floats) -> Floats:
     return np.asarray(minimize(value, logs, jac=True, method="L-BFGS-B").x)
 
 
-def _gradient(counts: NDArray[np.int64], weights: Floats, logs: Floats) -> Floats:
+def _gradient(counts: Ints, weights: Floats, logs: Floats) -> Floats:
     alpha, n = np.exp(logs), counts.sum(axis=1)
     of_sum = weights @ (psi(n + alpha.sum()) - psi(alpha.sum()))
     return np.asarray(
@@ -77,7 +75,7 @@ def _gradient(counts: NDArray[np.int64], weights: Floats, logs: Floats) -> Float
     )
 
 
-def _hessian(counts: NDArray[np.int64], weights: Floats, logs: Floats) -> Floats:
+def _hessian(counts: Ints, weights: Floats, logs: Floats) -> Floats:
     """Of `_best`'s objective in the log alphas, shape (n_categories, n_categories)."""
     alpha, n = np.exp(logs), counts.sum(axis=1)
     of_sum = weights @ (polygamma(1, n + alpha.sum()) - polygamma(1, alpha.sum()))

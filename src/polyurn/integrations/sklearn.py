@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from polyurn.aggregate.local import LocalAggregator
@@ -20,6 +19,7 @@ from polyurn.integrations.fit_tables import fit
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import Sizes
 from polyurn.server.fit_results import Fit
+from polyurn.typed.declared import Floats, Ints
 from polyurn.wording import counted
 
 try:
@@ -119,20 +119,20 @@ class DirichletMultinomialMixture(DensityMixin, BaseEstimator):  # type: ignore[
             warnings.warn(f"{message}; raise max_iter or tol", ConvergenceWarning, stacklevel=2)
         return self
 
-    def fit_predict(self, X: object, y: object = None) -> NDArray[np.int64]:
+    def fit_predict(self, X: object, y: object = None) -> Ints:
         """Learn the mixture, and say which component each row most likely came from."""
         return self.fit(X).predict(X)
 
-    def predict(self, X: object) -> NDArray[np.int64]:
+    def predict(self, X: object) -> Ints:
         """The component that each row most likely came from, shape (n_samples,)."""
         return np.asarray(np.argmax(self._joint(X), axis=1))
 
-    def predict_proba(self, X: object) -> NDArray[np.float64]:
+    def predict_proba(self, X: object) -> Floats:
         """Probability that each row came from each component, shape (n_samples, n_components)."""
         joint = self._joint(X)
         return np.asarray(np.exp(joint - logsumexp(joint, axis=1, keepdims=True)))
 
-    def score_samples(self, X: object) -> NDArray[np.float64]:
+    def score_samples(self, X: object) -> Floats:
         """Log-likelihood of each row given its total, log p(c | n), shape (n_samples,)."""
         return np.asarray(logsumexp(self._joint(X), axis=1))
 
@@ -163,7 +163,7 @@ class DirichletMultinomialMixture(DensityMixin, BaseEstimator):  # type: ignore[
         rows = counts if isinstance(counts, np.ndarray) else counts.toarray()
         return negative_log_evidence(rows.astype(np.int64), self.mdm_)
 
-    def sample(self, n_samples: int = 1) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def sample(self, n_samples: int = 1) -> tuple[Ints, Ints]:
         """Draw rows, with totals like those of the rows the mixture was fitted to.
 
         Returns
@@ -210,7 +210,7 @@ class DirichletMultinomialMixture(DensityMixin, BaseEstimator):  # type: ignore[
         )  # fmt: skip
         return check_counts(table, allow_empty=not reset)
 
-    def _joint(self, X: object) -> NDArray[np.float64]:
+    def _joint(self, X: object) -> Floats:
         check_is_fitted(self)
         return _joint(self._counts(X, reset=False), self.mdm_)
 
@@ -223,7 +223,7 @@ class DirichletMultinomialMixture(DensityMixin, BaseEstimator):  # type: ignore[
         return np.random.default_rng(seed).spawn(n)
 
 
-def _joint(counts: Counts, mdm: MDM) -> NDArray[np.float64]:
+def _joint(counts: Counts, mdm: MDM) -> Floats:
     """Log τ_k + log p(c | n, α_k): without the sizes, so that rows may be larger than any before."""
     return np.asarray(np.log(mdm.weights) + mdm.log_shares(counts))
 

@@ -9,14 +9,11 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins
 from polyurn.typed.arrays import FrozenArrays
-from polyurn.typed.declared import Above, Floats, Shape, check_declared
-
-Ints = NDArray[np.int64]
+from polyurn.typed.declared import Above, Floats, Ints, Shape, check_declared
 
 # Log-likelihoods are cut at so many spreads from what the mixture expects.
 CUT = 5.0

@@ -19,6 +19,7 @@ from polyurn.model.names import Labels, Match, Side, positions
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import ids_of, numbers, plain_array
 from polyurn.typed.data_frame import data_frame
+from polyurn.typed.declared import Floats, Ints, Seed
 from polyurn.typed.plotted import Plotted
 from polyurn.wording import aligned, counted
 
@@ -51,8 +52,8 @@ class StyleReport:
 
     n_directions: int
     n_directions_used: int
-    effective_median: NDArray[np.float64] = field(repr=False)
-    effective_low: NDArray[np.float64] = field(repr=False)
+    effective_median: Floats = field(repr=False)
+    effective_low: Floats = field(repr=False)
     served: float
 
     def to_json(self) -> dict[str, Any]:
@@ -108,12 +109,12 @@ class PartitionReport:
         How well the proxy data could serve clients' styles, if they have some.
     """
 
-    available: NDArray[np.int64] = field(repr=False)
-    asked: NDArray[np.int64] = field(repr=False)
-    given: NDArray[np.int64] = field(repr=False)
+    available: Ints = field(repr=False)
+    asked: Ints = field(repr=False)
+    given: Ints = field(repr=False)
     n_used: int
     n_repeats: int
-    redrawn: NDArray[np.int64] = field(repr=False)
+    redrawn: Ints = field(repr=False)
     cut: int
     replace: bool
     shortfall: Shortfall
@@ -140,7 +141,7 @@ class PartitionReport:
         return len(self.redrawn) == 0
 
     @property
-    def shortage(self) -> NDArray[np.int64]:
+    def shortage(self) -> Ints:
         """How many points more were asked for than there are, shape (n_categories,)."""
         return np.asarray(np.maximum(self.asked - self.available, 0))
 
@@ -215,8 +216,8 @@ class Partition(Plotted):
     ([[0, 2], [1]], ['ann', 'bob'])
     """
 
-    offsets: NDArray[np.int64] = field(repr=False)
-    indices: NDArray[np.int64] = field(repr=False)
+    offsets: Ints = field(repr=False)
+    indices: Ints = field(repr=False)
     report: PartitionReport | None = None
     ids: NDArray[Any] | None = field(default=None, repr=False)
     test: "Partition | None" = field(default=None, repr=False)
@@ -300,9 +301,7 @@ class Partition(Plotted):
         test = None if self.test is None else self.test.renumbered(given)
         return replace(self, indices=given[self.indices], test=test)
 
-    def with_test(
-        self, share: float, labels: ArrayLike, *, rng: int | np.random.Generator | None = None
-    ) -> "Partition":
+    def with_test(self, share: float, labels: ArrayLike, *, rng: Seed = None) -> "Partition":
         """The same clients, each with a share of its points set aside as `test`.
 
         A client of two points or more keeps at least one, and is tested on at least one; a client of
@@ -355,12 +354,10 @@ class Partition(Plotted):
         return len(self.offsets) - 1
 
     @overload
-    def __getitem__(self, client: SupportsIndex) -> NDArray[np.int64]: ...
+    def __getitem__(self, client: SupportsIndex) -> Ints: ...
     @overload
-    def __getitem__(self, client: slice) -> list[NDArray[np.int64]]: ...
-    def __getitem__(
-        self, client: SupportsIndex | slice
-    ) -> NDArray[np.int64] | list[NDArray[np.int64]]:
+    def __getitem__(self, client: slice) -> list[Ints]: ...
+    def __getitem__(self, client: SupportsIndex | slice) -> Ints | list[Ints]:
         if isinstance(client, slice):
             return [self[i] for i in range(*client.indices(len(self)))]
         try:
@@ -379,20 +376,20 @@ class Partition(Plotted):
             "partition.histograms(labels, n_categories)"
         )
 
-    def __iter__(self) -> Iterator[NDArray[np.int64]]:
+    def __iter__(self) -> Iterator[Ints]:
         return (self[client] for client in range(len(self)))
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Ints:
         """How many points each client holds, shape (n_clients,)."""
         return np.diff(self.offsets)
 
     @property
-    def clients(self) -> NDArray[np.int64]:
+    def clients(self) -> Ints:
         """Whose each of `indices` is, shape (n_held,)."""
         return np.repeat(np.arange(len(self)), self.sizes)
 
-    def histograms(self, labels: ArrayLike, n_categories: int) -> NDArray[np.int64]:
+    def histograms(self, labels: ArrayLike, n_categories: int) -> Ints:
         """The histogram of each client, counted from the points that it holds.
 
         Parameters
@@ -463,9 +460,7 @@ def check_ids(clients: Sequence[Any] | NDArray[Any] | None, partition: Partition
     return ids
 
 
-def check_labels(
-    labels: ArrayLike | Labels, categories: Side, match: Match | None = None
-) -> NDArray[np.int64]:
+def check_labels(labels: ArrayLike | Labels, categories: Side, match: Match | None = None) -> Ints:
     """The position of each label among the categories, by name; whole numbers are names too.
 
     A label that is not among them is a `PartitionError` or `CountsError` with its name, or those of both

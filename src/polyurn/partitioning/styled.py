@@ -26,6 +26,7 @@ from polyurn.errors import ParameterError
 from polyurn.memory import check_memory, n_cores
 from polyurn.model.style import Style
 from polyurn.partitioning.result import POORLY_SERVED, StyleReport
+from polyurn.typed.declared import Floats, Ints
 from polyurn.wording import counted
 
 # A client and label whose points varied less would need proxy data that are dense everywhere. On
@@ -52,18 +53,18 @@ class _Law:
     are zeros.
     """
 
-    centre: NDArray[np.float64]
-    turn: NDArray[np.float64]
-    within: NDArray[np.float64]
+    centre: Floats
+    turn: Floats
+    within: Floats
 
 
 def draw_with_style(
     style: Style,
     features: ArrayLike,
-    codes: NDArray[np.int64],
+    codes: Ints,
     urns: Sequence[NDArray[np.integer]],
     table: Counts,
-    indices: NDArray[np.int64],
+    indices: Ints,
     replace: bool,
     rng: np.random.Generator,
 ) -> StyleReport:
@@ -109,7 +110,7 @@ def draw_with_style(
     return report
 
 
-def _begins(cells: sparse.csc_array) -> NDArray[np.int64]:
+def _begins(cells: sparse.csc_array) -> Ints:
     """The index of the first point of each client and label: clients in turn, and of each its labels."""
     by_client = cells.tocsr()
     begins = np.cumsum(by_client.data) - by_client.data
@@ -119,11 +120,11 @@ def _begins(cells: sparse.csc_array) -> NDArray[np.int64]:
 
 def _served_laws(
     style: Style,
-    located: NDArray[np.float64],
-    codes: NDArray[np.int64],
+    located: Floats,
+    codes: Ints,
     urns: Sequence[NDArray[np.integer]],
     cells: sparse.csc_array,
-    styles: NDArray[np.float64],
+    styles: Floats,
     rng: np.random.Generator,
 ) -> tuple[list[_Law], StyleReport]:
     """The law of each label, along as many directions as the proxy data can serve: at least one.
@@ -142,9 +143,7 @@ def _served_laws(
     return laws, report
 
 
-def _moments(
-    located: NDArray[np.float64], codes: NDArray[np.int64], n_labels: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _moments(located: Floats, codes: Ints, n_labels: int) -> tuple[Floats, Floats]:
     """The mean and covariance of the proxy points of each label.
 
     The space makes the points N(0, I) of which it was made; these may be others, and few. One point more
@@ -163,12 +162,7 @@ def _moments(
     return means, seconds - means[:, :, None] * means[:, None]
 
 
-def _law(
-    centre: NDArray[np.float64],
-    covariance: NDArray[np.float64],
-    between: NDArray[np.float64],
-    axes: NDArray[np.float64],
-) -> _Law:
+def _law(centre: Floats, covariance: Floats, between: Floats, axes: Floats) -> _Law:
     """The law of a label whose proxy points have this mean and covariance, along some axes."""
     values, vectors = np.linalg.eigh(axes.T @ covariance @ axes)
     whitening = (vectors / np.sqrt(values)) @ vectors.T
@@ -179,10 +173,10 @@ def _law(
 
 def _looked_at(
     laws: Sequence[_Law],
-    located: NDArray[np.float64],
+    located: Floats,
     urns: Sequence[NDArray[np.integer]],
     cells: sparse.csc_array,
-    styles: NDArray[np.float64],
+    styles: Floats,
     style: Style,
     rng: np.random.Generator,
 ) -> StyleReport:
@@ -215,17 +209,13 @@ def _looked_at(
     )
 
 
-def _quantiles(by_label: Sequence[NDArray[np.float64]], share: float) -> NDArray[np.float64]:
+def _quantiles(by_label: Sequence[Floats], share: float) -> Floats:
     """A quantile for each label; NaN for one that nobody asks for."""
     return np.array([np.quantile(found, share) if len(found) else np.nan for found in by_label])
 
 
 def _boxes(
-    law: _Law,
-    located: NDArray[np.float64],
-    urn: NDArray[np.integer],
-    mean: NDArray[np.float64],
-    asked: float,
+    law: _Law, located: Floats, urn: NDArray[np.integer], mean: Floats, asked: float
 ) -> tuple[Any, ...]:
     """Points in the order of their boxes, where boxes start, between what they lie, the points' names.
 

@@ -28,6 +28,7 @@ from polyurn.storage.provenance import Provenance
 from polyurn.storage.run_log import FinishedRun
 from polyurn.sweeps.verdict import Verdict, compare_sweeps
 from polyurn.typed.arrays import numbers
+from polyurn.typed.declared import Floats, Ints, Seed
 
 Model: TypeAlias = MDM | Saved[MDM] | Fit
 
@@ -54,8 +55,8 @@ class ProxyPoints:
     """Features and labels, and coordinates (n_points, n_directions) in the style's space."""
 
     features: NDArray[Any] = field(repr=False)
-    labels: NDArray[np.int64] = field(repr=False)
-    coordinates: NDArray[np.float64] = field(repr=False)
+    labels: Ints = field(repr=False)
+    coordinates: Floats = field(repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +105,7 @@ class Material:
     comparison: Comparison | None
     comparison_provenance: Provenance
     runs: tuple[FinishedRun, ...]
-    clients: Mapping[str, NDArray[np.int64]]
+    clients: Mapping[str, Ints]
     n_clients: Mapping[str, int]
     notes: tuple[tuple[str, str], ...]
     style: StyleMaterial | None
@@ -154,7 +155,7 @@ def gather(
     true: str = "true",
     metric: str = "accuracy",
     notes: Sequence[tuple[str, str]] = (),
-    rng: int | np.random.Generator | None = 0,
+    rng: Seed = 0,
 ) -> Material:
     """Bring what the user has into one shape, and draw the clients that are missing: see `report_on`."""
     mdm, provenance = _model(model)
@@ -313,7 +314,7 @@ def _styled(
     return StyledClients(drawn, report, report.style, int(counts.sum() - wanted.sum()))
 
 
-def _some(counts: Counts, *, rng: np.random.Generator) -> NDArray[np.int64]:
+def _some(counts: Counts, *, rng: np.random.Generator) -> Ints:
     """At most 300 clients, at random, as a dense table of shape (n_clients, n_categories)."""
     chosen = counts[np.sort(rng.permutation(counts.shape[0])[:_MOST_CLIENTS])]
     dense = chosen if isinstance(chosen, np.ndarray) else chosen.toarray()

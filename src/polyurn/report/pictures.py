@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyurn.typed.declared import Floats
+
 # About the width of an image on the page; larger ones are shrunk, so that the page stays small.
 _MOST_PIXELS = 56
 _GAP = 2
@@ -60,7 +62,7 @@ def strip(images: NDArray[Any], *, black: float, white: float) -> str:
     return f"data:image/png;base64,{base64.b64encode(_png(row)).decode()}"
 
 
-def _channels_last(images: NDArray[Any]) -> NDArray[np.float64]:
+def _channels_last(images: NDArray[Any]) -> Floats:
     values = np.asarray(images, np.float64)
     if values.ndim == 3:
         return values[..., None]
@@ -69,7 +71,7 @@ def _channels_last(images: NDArray[Any]) -> NDArray[np.float64]:
     return values
 
 
-def _shrunk(images: NDArray[np.float64]) -> NDArray[np.float64]:
+def _shrunk(images: Floats) -> Floats:
     """Means of square blocks, if an image is larger than it is shown."""
     n, height, width, channels = images.shape
     step = min(math.ceil(max(height, width) / _MOST_PIXELS), height, width)
@@ -80,7 +82,7 @@ def _shrunk(images: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(blocks.mean(axis=(2, 4)))
 
 
-def _levels(images: NDArray[np.float64], black: float, white: float) -> NDArray[np.uint8]:
+def _levels(images: Floats, black: float, white: float) -> NDArray[np.uint8]:
     scale = white - black if white > black else 1.0
     return np.rint(255 * np.clip((images - black) / scale, 0, 1)).astype(np.uint8)
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 import altair as alt
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.model.split_findings import EVENNESS, SplitLaw, evenness, findings, split_laws
 from polyurn.model.splits import Splits
@@ -16,6 +15,7 @@ from polyurn.model.trees import Tree
 from polyurn.report.charts import INK, LINE, Rows, chart, keyed, spec_of, tooltip
 from polyurn.report.material import Material
 from polyurn.report.parts import Column, Figure, Panel, Section, Table
+from polyurn.typed.declared import Floats
 
 _MOST_TREES, _MOST_LAWS, _MOST_SHOWN = 4, 12, 80
 _NOTHING = 1e-4  # of the largest probability: not drawn
@@ -85,7 +85,7 @@ def branch_rows(tree: Tree) -> Rows:
     return [dict(zip(("x", "x2", "y", "y2"), map(float, line), strict=True)) for line in lines]
 
 
-def _places(tree: Tree) -> NDArray[np.float64]:
+def _places(tree: Tree) -> Floats:
     """How deep each node stands, all categories as deep as the deepest, and at which height."""
     order = tree.members()[0]
     x, y = np.zeros((2, 2 * tree.n_splits + 1))

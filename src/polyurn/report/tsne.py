@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 
+from polyurn.typed.declared import Floats, Ints, Seed
+
 # The descent of van der Maaten's program: so many steps, the first of them with the attraction
 # exaggerated and with less momentum.
 _N_STEPS, _N_FIRST, _EXAGGERATION = 1_000, 250, 12.0
@@ -24,9 +26,7 @@ _NEIGHBOURS_EACH = 3
 _N_BISECTIONS = 60
 
 
-def tsne(
-    points: NDArray[np.float64], *, perplexity: float, rng: int | np.random.Generator | None = None
-) -> NDArray[np.float64]:
+def tsne(points: Floats, *, perplexity: float, rng: Seed = None) -> Floats:
     """Places in a plane, shape (n, 2), of points of shape (n, n_dimensions).
 
     The perplexity, 1 to (n - 1)/3, is how many neighbours a point feels; `rng` puts equal points apart.
@@ -57,7 +57,7 @@ def tsne(
     return places
 
 
-def affinities(points: NDArray[np.float64], perplexity: float) -> csr_array:
+def affinities(points: Floats, perplexity: float) -> csr_array:
     """How near each pair is, p_ij, shape (n, n): sums to one, and symmetric.
 
     Each point's share falls with the squared distance as a normal density does, whose width gives its
@@ -75,14 +75,14 @@ def affinities(points: NDArray[np.float64], perplexity: float) -> csr_array:
     return csr_array((near + near.T) / (2 * n))
 
 
-def _without_themselves(found: NDArray[np.int64]) -> NDArray[np.int64]:
+def _without_themselves(found: Ints) -> Ints:
     """Positions of each row's neighbours other than itself, which equal points may hide."""
     itself = found == np.arange(len(found))[:, None]
     itself[:, -1] |= ~itself.any(axis=1)  # the farthest one goes instead
     return np.nonzero(~itself)[1].reshape(len(found), -1)
 
 
-def _shares_of_perplexity(squares: NDArray[np.float64], perplexity: float) -> NDArray[np.float64]:
+def _shares_of_perplexity(squares: Floats, perplexity: float) -> Floats:
     """exp(-b d²), normalised, with each row's b by bisection, shape (n, k)."""
     scale = squares.mean(axis=1, keepdims=True)
     scaled = squares / np.where(scale > 0, scale, 1.0)
@@ -99,7 +99,7 @@ def _shares_of_perplexity(squares: NDArray[np.float64], perplexity: float) -> ND
     return np.asarray(weights / total)
 
 
-def _principal_plane(points: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+def _principal_plane(points: Floats, rng: np.random.Generator) -> Floats:
     """The first two principal components, small, and equal points a little apart."""
     centred = points - points.mean(axis=0)
     axes = np.linalg.eigh(centred.T @ centred)[1][:, :-3:-1]
@@ -112,11 +112,8 @@ def _principal_plane(points: NDArray[np.float64], rng: np.random.Generator) -> N
 
 
 def kl_gradient(
-    indptr: NDArray[np.int32],
-    indices: NDArray[np.int32],
-    near: NDArray[np.float64],
-    places: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    indptr: NDArray[np.int32], indices: NDArray[np.int32], near: Floats, places: Floats
+) -> Floats:
     """The gradient of KL(p, q) by the places, 4 Σ_j (p_ij - q_ij)(y_i - y_j)/(1 + |y_i - y_j|²).
 
     The parts of a CSR matrix p_ij of shape (n, n), and places of shape (n, 2); the gradient has theirs.

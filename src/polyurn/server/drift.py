@@ -20,13 +20,13 @@ from scipy.special import ndtri
 from polyurn.comparison.estimates import Estimate
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins
-from polyurn.model.standing import CUT, Ints, Yardstick, log_likelihoods, standings
+from polyurn.model.standing import CUT, Yardstick, log_likelihoods, standings
 from polyurn.privacy.ledger import PrivacyLedger, Trust
 from polyurn.privacy.noise import Noise, discrete_gaussian
 from polyurn.privacy.statement import Guarantee
 from polyurn.server.describing import REACH, Sums, ask, listed, percent, shares_of
 from polyurn.typed.arguments import checked
-from polyurn.typed.declared import Between, Floats
+from polyurn.typed.declared import Between, Floats, Ints, Seed
 from polyurn.typed.json_form import Finite
 from polyurn.wire import Aggregator, Look
 
@@ -145,7 +145,7 @@ def drift(
     trust: Trust = "central",
     ledger: PrivacyLedger | None = None,
     noise: Noise = discrete_gaussian,
-    rng: int | np.random.Generator | None = 0,
+    rng: Seed = 0,
 ) -> Drift:
     """Compare clients with a mixture, or with an earlier look at clients, in one round.
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.client.counting import category_names
 from polyurn.errors import CountsError, FileError, ParameterError
@@ -16,6 +15,7 @@ from polyurn.model.style_coordinates import StyleSpace, style_space
 from polyurn.sources.clients import Say
 from polyurn.sources.points import PointFile
 from polyurn.storage.models import load_saved
+from polyurn.typed.declared import Ints
 from polyurn.wording import counted, listed
 
 _SHOWN = 4  # categories that the proxy points lack, by their names
@@ -94,7 +94,7 @@ def _declared_columns(
     return declared
 
 
-def _check_every_category(codes: NDArray[np.int64], federation: Federation, path: Path) -> None:
+def _check_every_category(codes: Ints, federation: Federation, path: Path) -> None:
     """Refuse proxy data without points of some label: its style could not be measured."""
     names = category_names(federation.declared)
     lacking = [names[k] for k in np.setdiff1d(np.arange(federation.n_categories), codes)]

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.errors import FileError
 from polyurn.storage.files import own_folder
 from polyurn.storage.json_log import JsonLog
 from polyurn.typed.arguments import Json, checked
 from polyurn.typed.arrays import floats
+from polyurn.typed.declared import Floats
 
 _SEARCH = 7  # 1 to 6: other searches, which asked other questions
 _FILE = "rounds.jsonl"
@@ -31,10 +31,10 @@ class _Sum:
     numbers: str
 
     @classmethod
-    def of(cls, vector: NDArray[np.float64]) -> "_Sum":
+    def of(cls, vector: Floats) -> "_Sum":
         return cls(base64.b64encode(vector.astype("<f8").tobytes()).decode())
 
-    def vector(self) -> NDArray[np.float64]:
+    def vector(self) -> Floats:
         return np.frombuffer(base64.b64decode(self.numbers), "<f8").astype(np.float64)
 
 
@@ -79,11 +79,11 @@ class Journal:
         """How many rounds are recorded."""
         return len(self._sums)
 
-    def __getitem__(self, i: int) -> NDArray[np.float64]:
+    def __getitem__(self, i: int) -> Floats:
         """The answer of round i, counted from 0."""
         return self._sums[i].vector()
 
-    def append(self, vector: NDArray[np.float64]) -> None:
+    def append(self, vector: Floats) -> None:
         """Keep one more round, whole or not at all."""
         kept = _Sum.of(floats(vector, "the answer"))
         self._log.append(

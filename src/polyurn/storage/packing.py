@@ -44,6 +44,7 @@ from polyurn.storage.shards import (
 )
 from polyurn.storage.table_files import parquet_rows
 from polyurn.typed.arguments import Json, checked
+from polyurn.typed.declared import Bools, Ints
 
 # Clients of a shard: enough that the tables of a round cost little in comparison, few enough that a
 # thread needs little memory.
@@ -261,16 +262,16 @@ class OutOfOrder(Exception):  # noqa: N818 - not an error: whoever cuts sorts fi
 class Piece:
     """All rows of some clients, and where the rows of the next begin."""
 
-    is_new: NDArray[np.bool_]  # whether a row is the first of its client
+    is_new: Bools  # whether a row is the first of its client
     codes: NDArray[np.int32]
-    counts: NDArray[np.int64]
+    counts: Ints
     next_file: int
     next_row: int
 
 
 def pieces(blocks: Iterator[RowBlock], n_clients: int) -> Iterator[Piece]:
     """The rows of `n_clients` whole clients at a time; of fewer if these have very many rows."""
-    held: list[tuple[RowBlock, NDArray[np.bool_]]] = []
+    held: list[tuple[RowBlock, Bools]] = []
     last: Any = None
 
     def cut(at: int) -> Piece:
@@ -316,7 +317,7 @@ def pieces(blocks: Iterator[RowBlock], n_clients: int) -> Iterator[Piece]:
         yield cut(held_rows)
 
 
-def _first_rows(clients: Any, last: Any) -> NDArray[np.bool_]:
+def _first_rows(clients: Any, last: Any) -> Bools:
     """Which rows begin another client; clients must come in increasing order."""
     is_new = np.ones(len(clients), bool)
     if isinstance(clients, np.ndarray):
@@ -473,7 +474,7 @@ def _write_piece(job: _Job, piece: Piece, number: int, n_categories: int, has_co
 
 
 def _capped(
-    cells: "sparse.csr_array[Any]", sizes: NDArray[np.int64], cap: int, rng: np.random.Generator
+    cells: "sparse.csr_array[Any]", sizes: Ints, cap: int, rng: np.random.Generator
 ) -> "sparse.csr_array[Any]":
     """At most `cap` points of each client, drawn at random."""
     for i in np.flatnonzero(sizes > cap):

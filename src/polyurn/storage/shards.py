@@ -24,6 +24,7 @@ from polyurn.client.rows import Rows
 from polyurn.errors import FileError
 from polyurn.storage.files import AGAIN, write_whole
 from polyurn.storage.json_log import JsonLog
+from polyurn.typed.declared import Ints, Seed
 from polyurn.typed.json_form import UNKEPT, Count
 
 LOG = "shards.jsonl"
@@ -350,8 +351,8 @@ def total_of(parts: Iterable[Totals]) -> Totals:
 
 
 def draw_clients(
-    folder: ShardFolder, n_clients: int, *, rng: int | np.random.Generator | None = None
-) -> tuple["sparse.csr_array[Any]", NDArray[np.int64]]:
+    folder: ShardFolder, n_clients: int, *, rng: Seed = None
+) -> tuple["sparse.csr_array[Any]", Ints]:
     """The histograms of some clients, drawn at random without replacement, and their positions.
 
     A csr_array of shape (n_clients, n_categories), and an int array in increasing order.

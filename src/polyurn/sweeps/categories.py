@@ -17,6 +17,7 @@ from polyurn.errors import CountsError, ParameterError
 from polyurn.model.names import SIGN, Match, Side, in_words, positions, renamed
 from polyurn.training.examples import class_labels
 from polyurn.typed.arrays import ids_of
+from polyurn.typed.declared import Bools, Floats, Ints
 
 # If the MDM knows less than this share of the data, or the data have less than this share of what
 # clients ask for, they do not belong together.
@@ -30,7 +31,7 @@ class Coded:
     `names` are those of the categories; a number, or None, if they have none.
     """
 
-    codes: NDArray[np.int64]
+    codes: Ints
     remarks: tuple[str, ...] = ()
     names: Side | None = None
 
@@ -131,9 +132,7 @@ def category_codes(
     return Coded(codes, (f"{remark}: it never draws them",) if unknown else (), categories)
 
 
-def lacking_categories(
-    asked: NDArray[np.float64], there: NDArray[np.bool_], names: Side | None
-) -> str:
+def lacking_categories(asked: Floats, there: Bools, names: Side | None) -> str:
     """The message about categories that clients ask for and the data lack; "" without any.
 
     How much of each is asked for, and whether it is there, have shape (n_categories,). A

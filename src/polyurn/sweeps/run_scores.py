@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.errors import ParameterError
 from polyurn.storage.run_log import FinishedRun
+from polyurn.typed.declared import Floats
 
 LOSS = "loss"  # the test loss of the runs, the only metric of which less is better
 LAST = 0.5  # the share of the evaluations, the last ones, whose mean is the score
@@ -148,7 +148,7 @@ class SeedPairs:
     true: list[RunScore]
     best: float
 
-    def values(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def values(self) -> tuple[Floats, Floats]:
         """The simulated and the true scores, each of shape (n_settings,)."""
         a, b = ([one.value for one in part] for part in (self.simulated, self.true))
         return np.array(a), np.array(b)
@@ -177,7 +177,7 @@ def pair(
     return found, n_missing
 
 
-def mean_scores(pairs: list[SeedPairs]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def mean_scores(pairs: list[SeedPairs]) -> tuple[Floats, Floats]:
     """Simulated and true scores, means over the seeds that both have, each of shape (n_settings,)."""
     sums: dict[str, list[tuple[float, float]]] = {}
     for one in pairs:
@@ -187,7 +187,7 @@ def mean_scores(pairs: list[SeedPairs]) -> tuple[NDArray[np.float64], NDArray[np
     return means[:, 0], means[:, 1]
 
 
-def mean_difference(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+def mean_difference(a: Floats, b: Floats) -> float:
     """The mean over settings of |a - b|; NaN without any.
 
     Examples
@@ -208,7 +208,7 @@ def rounds_apart(pairs: SeedPairs) -> float:
     return float(np.mean(apart)) if apart else math.nan
 
 
-def rank_correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+def rank_correlation(a: Floats, b: Floats) -> float:
     """Spearman's rank correlation; NaN where it is not defined."""
     if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
         return math.nan
@@ -217,9 +217,7 @@ def rank_correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
     return float(stats.spearmanr(a, b).statistic)
 
 
-def regret(
-    simulated: NDArray[np.float64], true: NDArray[np.float64], *, best: float | None = None
-) -> float:
+def regret(simulated: Floats, true: Floats, *, best: float | None = None) -> float:
     """The loss on the true clients from the choice that is best on the simulated ones.
 
     More is better here. Among equal choices the mean counts, as if one were drawn.

@@ -30,6 +30,7 @@ from polyurn.sweeps.categories import agreed, lacking_categories
 from polyurn.sweeps.config import ClientsConfig, SweepConfig
 from polyurn.sweeps.run_scores import AGAIN
 from polyurn.training.examples import check_clients
+from polyurn.typed.declared import Ints
 
 # The clients that a seed has.
 ClientsOfSeed: TypeAlias = Callable[[int], Partition]
@@ -146,7 +147,7 @@ class Models:
     styles: Mapping[str, Saved[Style]]
     categories: Side | None
 
-    def n_categories(self, codes: NDArray[np.int64]) -> int:
+    def n_categories(self, codes: Ints) -> int:
         """The number of categories of the models or of the data, whichever is larger."""
         known = [saved.model.n_categories for saved in self.mdms.values()]
         return max([int(codes.max()) + 1, *known])
@@ -173,7 +174,7 @@ class CodedPoints:
     `names` are those of the categories, if they have some.
     """
 
-    codes: NDArray[np.int64]
+    codes: Ints
     names: Side | None
     models: Models
     folder: Path
@@ -260,7 +261,7 @@ def _some_of(counts: Any, n_clients: int | None, rng: np.random.Generator) -> An
 
 
 def _baseline(
-    entry: ClientsConfig, codes: NDArray[np.int64], n_categories: int, like: Partition | None
+    entry: ClientsConfig, codes: Ints, n_categories: int, like: Partition | None
 ) -> Population:
     """IID clients, or those of one Dirichlet; like others, or as large as the entry says."""
     sizes: SizesLike = [int(entry.like or 0)] if like is None else like.sizes

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.func import functional_call
 
 from polyurn.training.engines.worker import Work, per_example
+from polyurn.typed.declared import Floats
 
 _LOW = 0.1  # the quantile over clients
 _CHUNK = 1_000  # points looked at together
@@ -50,7 +50,7 @@ class ClientTests:
         found = np.stack([means.mean(axis=1), np.quantile(means, _LOW, axis=1)], axis=1)
         return dict(zip(client_metrics(work.metrics), found.ravel().tolist(), strict=True))
 
-    def _values(self, state: dict[str, Tensor], part: slice) -> NDArray[np.float64]:
+    def _values(self, state: dict[str, Tensor], part: slice) -> Floats:
         """Each metric of some test points, shape (n_metrics, n_points)."""
         points = self._work.points
         index = torch.from_numpy(self._tests.indices[part]).to(points.device)

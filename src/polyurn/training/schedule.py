@@ -8,26 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.training.fedavg import FedAvg
+from polyurn.typed.declared import Ints
 
 # What a stream of random numbers is for. It stands first in the seed, since numpy takes
 # (1, 2) and (1, 2, 0) for the same seed.
 _COHORT, _ORDER, _CLIENT_STREAM, _START = 1, 2, 3, 4
 
 
-def cohort(settings: FedAvg, n_clients: int, *, seed: int, round_: int) -> NDArray[np.int64]:
+def cohort(settings: FedAvg, n_clients: int, *, seed: int, round_: int) -> Ints:
     """The clients of a round, in the order in which their updates are added."""
     rng = np.random.default_rng((_COHORT, seed, round_))
     return rng.choice(n_clients, size=settings.cohort_size, replace=False)
 
 
-def orders(
-    settings: FedAvg,
-    sizes: NDArray[np.int64],
-    clients: NDArray[np.int64],
-    *,
-    seed: int,
-    round_: int,
-) -> NDArray[np.int64]:
+def orders(settings: FedAvg, sizes: Ints, clients: Ints, *, seed: int, round_: int) -> Ints:
     """The order of some clients' points in each epoch, (n_clients, local_epochs, largest size).
 
     The first `size` entries of a row are the client's; the others are numbers from `size` on. Points are

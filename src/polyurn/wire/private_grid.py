@@ -7,9 +7,9 @@ exactly that. `unit_rows` is the one gate that every client's private answer pas
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.errors import InputError
+from polyurn.typed.declared import Floats, Ints
 
 DIGITS = 28  # binary ones, after the point
 STEP = 2.0**-DIGITS
@@ -21,7 +21,7 @@ _MARGIN = 2.0**-30
 _SMALLEST = 1e-300  # a norm to divide by, of a row of zeros
 
 
-def steps(vector: NDArray[np.float64]) -> NDArray[np.int64]:
+def steps(vector: Floats) -> Ints:
     """A sum of private answers in steps of the grid, which is exact, shape (n,).
 
     A number that is not on the grid, not finite, or beyond the largest sum is an `InputError`, without
@@ -44,7 +44,7 @@ def steps(vector: NDArray[np.float64]) -> NDArray[np.int64]:
     return whole.astype(np.int64)
 
 
-def unit_rows(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+def unit_rows(vectors: Floats) -> Floats:
     """Clients' vectors, clipped at norm 1 and cut off to multiples of 2**-28.
 
     The norm of every returned row is at most 1 in exact arithmetic. The norm in float64 is off by a

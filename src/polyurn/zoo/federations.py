@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM, Relabelled
@@ -13,6 +12,7 @@ from polyurn.storage.documents import read_document
 from polyurn.storage.models import ZOO, ZOO_FOLDER, load_saved
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import ids_of
+from polyurn.typed.declared import Ints, Seed
 from polyurn.zoo.cards import Card
 
 # Numbers beyond are ids, not labels.
@@ -63,7 +63,7 @@ def like(
     *,
     match: Rule = "rank",
     mean_size: float | None = None,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> MDM | Relabelled:
     """Clients like those of a federation, with the labels of a dataset.
 
@@ -93,7 +93,7 @@ def like(
     return found if mean_size is None else found.resized(mean_size)
 
 
-def labels_of(labels: object) -> tuple[int | Sequence[str], NDArray[np.int64]]:
+def labels_of(labels: object) -> tuple[int | Sequence[str], Ints]:
     """The labels of a dataset, by number or name, and how many points each has."""
     if isinstance(labels, Labels):
         return labels.categories, np.bincount(labels.labels, minlength=len(labels.categories))

@@ -12,7 +12,6 @@ from typing import Any, Self, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.func import functional_call, grad, vmap
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -20,6 +19,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from polyurn.training import schedule
 from polyurn.training.engines.worker import Work, per_example, shares
 from polyurn.training.fedavg import FedAvg
+from polyurn.typed.declared import Floats, Ints
 
 # Memory of the clients that are trained together: their weights, the activations of one step, and the
 # list of all their points.
@@ -52,7 +52,7 @@ class BatchedEngine:
         self._n_calls: Counter[tuple[int, ...]] = Counter()
 
     def mean_updates(
-        self, columns: Sequence[FedAvg], weights: Tensor, cohort: NDArray[np.int64], round_: int
+        self, columns: Sequence[FedAvg], weights: Tensor, cohort: Ints, round_: int
     ) -> Tensor:
         """The mean update of a cohort from each row of `weights`.
 
@@ -79,7 +79,7 @@ class BatchedEngine:
             mean += torch.einsum("kc,kcp->cp", factors, copies)
         return mean
 
-    def test_means(self, weights: Tensor) -> NDArray[np.float64]:
+    def test_means(self, weights: Tensor) -> Floats:
         """Means over the test points, of shape (n_columns, 1 + n_metrics)."""
         points, model = self._work.points, self._model.eval()
         functions = (self._work.loss, *self._work.metrics.values())
@@ -107,7 +107,7 @@ class BatchedEngine:
         self._traced.clear()
 
     def _batches(
-        self, settings: FedAvg, clients: NDArray[np.int64], round_: int
+        self, settings: FedAvg, clients: Ints, round_: int
     ) -> tuple[Tensor, Tensor, list[int]]:
         """The points of every step, what they weigh, and how many clients still have work.
 
@@ -193,9 +193,7 @@ class BatchedEngine:
         return self._traced[key](parameters, x, y, w)
 
 
-def parts(
-    sizes: NDArray[np.int64], settings: FedAvg, *, copy_bytes: int, point_bytes: int
-) -> list[slice]:
+def parts(sizes: Ints, settings: FedAvg, *, copy_bytes: int, point_bytes: int) -> list[slice]:
     """Clients of decreasing sizes, shape (n_clients,), cut into those that are trained together.
 
     `copy_bytes` is the memory of the weights, `point_bytes` that of the activations of a point.

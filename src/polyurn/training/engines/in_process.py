@@ -10,23 +10,23 @@ from typing import Protocol, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from polyurn.training.engines.worker import TEST_CHUNK, Work, Worker, blocks, shares
 from polyurn.training.fedavg import FedAvg
+from polyurn.typed.declared import Floats, Ints
 
 
 class Engine(Protocol):
     """Trains cohorts. Weights are matrices with one row per column of a sweep."""
 
     def mean_updates(
-        self, columns: Sequence[FedAvg], weights: Tensor, cohort: NDArray[np.int64], round_: int
+        self, columns: Sequence[FedAvg], weights: Tensor, cohort: Ints, round_: int
     ) -> Tensor:
         """The mean update of a cohort from each row of `weights` (n_columns, size)."""
         ...
 
-    def test_means(self, weights: Tensor) -> NDArray[np.float64]:
+    def test_means(self, weights: Tensor) -> Floats:
         """Means over the test points, of shape (n_columns, 1 + n_metrics): loss, metrics."""
         ...
 
@@ -43,7 +43,7 @@ class LocalEngine:
         self._worker = Worker(work)
 
     def mean_updates(
-        self, columns: Sequence[FedAvg], weights: Tensor, cohort: NDArray[np.int64], round_: int
+        self, columns: Sequence[FedAvg], weights: Tensor, cohort: Ints, round_: int
     ) -> Tensor:
         """The mean update of a cohort from each row of `weights`, summed in the cohort's order."""
         totals, part = torch.zeros_like(weights), torch.empty_like(weights[0])
@@ -55,7 +55,7 @@ class LocalEngine:
                 total.add_(part)
         return totals
 
-    def test_means(self, weights: Tensor) -> NDArray[np.float64]:
+    def test_means(self, weights: Tensor) -> Floats:
         """Means over the test points, of shape (n_columns, 1 + n_metrics)."""
         n_test = len(self._work.points.test_labels)
         sums = [
@@ -71,7 +71,7 @@ class LocalEngine:
         pass
 
 
-def ordered_sum(sums: Sequence[Sequence[Sequence[float]]]) -> NDArray[np.float64]:
+def ordered_sum(sums: Sequence[Sequence[Sequence[float]]]) -> Floats:
     """The chunks' sums added one after the other: (columns, chunks, values) to (columns, values)."""
     table = np.asarray(sums, dtype=np.float64)
     total = np.zeros((table.shape[0], table.shape[2]))

@@ -27,6 +27,7 @@ from polyurn.errors import FileError, TrainingError
 from polyurn.training.engines.in_process import ordered_sum
 from polyurn.training.engines.worker import TEST_CHUNK, Work, blocks, shares
 from polyurn.training.fedavg import FedAvg
+from polyurn.typed.declared import Floats, Ints
 
 _MEMORY = Path("/dev/shm")  # files here are memory, where the system has it
 _ENVIRONMENT = {
@@ -69,7 +70,7 @@ class ProcessEngine:
                 raise
 
     def mean_updates(
-        self, columns: Sequence[FedAvg], weights: Tensor, cohort: NDArray[np.int64], round_: int
+        self, columns: Sequence[FedAvg], weights: Tensor, cohort: Ints, round_: int
     ) -> Tensor:
         """The mean update of a cohort from each row of `weights`, summed in the cohort's order."""
         sizes = self._work.clients.sizes[cohort]
@@ -87,7 +88,7 @@ class ProcessEngine:
             total.copy_(self._mean)
         return totals
 
-    def test_means(self, weights: Tensor) -> NDArray[np.float64]:
+    def test_means(self, weights: Tensor) -> Floats:
         """Means over the test points, of shape (n_columns, 1 + n_metrics)."""
         n_test = len(self._work.points.test_labels)
         sums = []

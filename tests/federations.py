@@ -19,7 +19,9 @@ from polyurn.wire import encode_statistics
 from polyurn.wire.codec import decode_query
 
 STAGES = ("advertise", "share", "mask", "confirm", "reveal")
-ALL_METHODS = ("fit", "fit_private", "fit_style", "fit_paper", "feature_differences")
+ALL_METHODS = (
+    "fit", "fit_private", "fit_style", "fit_paper", "feature_differences", "describe", "score",
+)  # fmt: skip
 # Policies that allow more than an owner's does, for what is not about policies.
 EXACT = NodePolicy(
     questions=ALL_METHODS, allow_exact=True, fewest_clients=1, most_epsilon=0.0, least_noise=0.0

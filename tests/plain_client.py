@@ -284,7 +284,8 @@ def gradient(k, j, alphas, c, n):
 # ---------------------------------------------------------------------------------- bounded queries
 
 BOUNDED = (
-    "bounded_survey", "sketch", "whitened_score", "differences", "size_membership", "shares",
+    "bounded_survey", "sketch", "whitened_score", "differences", "size_membership", "shares", "describe",
+    "standing",
 )  # fmt: skip
 
 
@@ -300,6 +301,13 @@ def bounded(query, bins, c):
         assert n <= mine.largest  # otherwise so many points at random
         sizes = one_at(mine.of(n), mine.n_bins, 0.2**0.5)
         return [0.1**0.5, 0.3**0.5 * kappa, *sizes, *(0.4**0.5 * v for v in p)]
+    if kind == "describe":
+        mine = bins[query["size_bins"]]
+        held = [(v > 0) / len(c) ** 0.5 for v in c]
+        blocks = ([1.0], [kappa], [kappa**2], one_at(mine.of(n), mine.n_bins), p, held)
+        return in_parts((0.1, 0.2, 0.05, 0.15, 0.3, 0.2), blocks)
+    if kind == "standing":
+        return standing(query, bins, c, n)
     if kind == "sketch":
         prototypes, directions, radius = query["prototypes"], query["directions"], query["radius"]
         likeness = [sum(d * v for d, v in zip(row, p, strict=True)) for row in directions]
@@ -326,6 +334,24 @@ def bounded(query, bins, c):
         for i in range(len(whitener[0]))
     ]
     return [v / clip for v in cut(z, clip)]
+
+
+def standing(query, bins, c, n):
+    own, tau, alphas, masses = model(query["mdm"], bins)
+    mine, yardstick = bins[query["size_bins"]], query["yardstick"]
+    omega, log_q = e_step(own, tau, alphas, masses, c, n)
+    of_size = sum(t * mass[own.of(n)] for t, mass in zip(tau, masses, strict=True))
+    log_q -= math.log(of_size) + own.log_inside(n)
+    b = mine.of(n)
+    off = (log_q - yardstick["centres"][b]) / (5 * yardstick["spread"])
+    fit = max(-1.0, min(1.0, off))
+    low = float(log_q < yardstick["floors"][b])
+    blocks = ([1.0], omega, one_at(b, mine.n_bins), [v / n for v in c], [fit], [fit**2], [low])
+    return in_parts((0.1, 0.25, 0.15, 0.25, 0.15, 0.05, 0.05), blocks)
+
+
+def in_parts(parts, blocks):
+    return [part**0.5 * v for part, block in zip(parts, blocks, strict=True) for v in block]
 
 
 def cut(vector, longest):

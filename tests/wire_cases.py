@@ -17,6 +17,7 @@ from polyurn.model.mdm import MDM
 from polyurn.model.scores import Mixture
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.model.splits import Laws, Splits
+from polyurn.model.standing import Yardstick
 from polyurn.model.style_coordinates import StyleSpace
 from polyurn.model.trees import Tree
 from polyurn.wire import (
@@ -25,6 +26,7 @@ from polyurn.wire import (
     BoundedStyle,
     BoundedSurvey,
     Contrast,
+    Describe,
     Differences,
     Divide,
     Expect,
@@ -39,6 +41,7 @@ from polyurn.wire import (
     Shares,
     SizeMembership,
     Sketch,
+    Standing,
     StyleMoments,
     Survey,
     Update,
@@ -146,6 +149,12 @@ QUERIES: dict[str, Query[Any]] = {
     "size-membership": SizeMembership(_mixture(17), BINNED),
     "shares": Shares(
         (_whitened(18, 9.0), _sketch(19), SizeMembership(_mixture(20), EXACT)), (0.5, 0.25, 0.125)
+    ),
+    "describe": Describe(4, BINNED),
+    "standing": Standing(
+        _mdm(EXACT, 26),
+        BINNED,
+        Yardstick(*np.random.default_rng(26).normal(-6, 3, (2, BINNED.n_bins)), 4.0),
     ),
 }
 

@@ -26,7 +26,6 @@ from polyurn.wire import (
     Describe,
     Differences,
     Initialise,
-    Look,
     Noised,
     Query,
     S,
@@ -34,6 +33,7 @@ from polyurn.wire import (
     Shares,
     SizeMembership,
     Sketch,
+    Standing,
     Statistics,
     Update,
     WhitenedScore,
@@ -105,7 +105,7 @@ def _vectors(query: Query[Any], counts: Ints, rng: np.random.Generator) -> Float
             held = (counts > 0) / np.sqrt(c)
             blocks = [np.ones((n, 1)), kappa, kappa**2, sized, _shares(counts), held]
             return np.hstack(blocks) * query.scales
-        case Look(mdm, bins, yardstick):
+        case Standing(mdm, bins, yardstick):
             omega, sized, fit, low = standings(mdm, bins, yardstick, counts)
             beside = np.column_stack([fit, fit**2, low])
             blocks = [np.ones((len(counts), 1)), omega, sized, _shares(counts), beside]

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
+from rich.text import Text
 
 from polyurn.commands.console import print_json, say, show
 from polyurn.commands.declare import option
@@ -91,9 +92,9 @@ def show_drift(drift: "Drift", *, statement: bool = True) -> None:
     if len(rows) > _ROWS:
         table.caption = f"and {len(rows) - _ROWS} more, in the JSON"
     show(table)
-    say(drift.sentence)
+    show(Text(drift.sentence))
     if statement:
-        say(f"privacy: {in_words(drift.guarantee)}")
+        show(Text(f"privacy: {in_words(drift.guarantee)}"))
 
 
 def description_json(found: "Description", categories: tuple[str, ...]) -> dict[str, Any]:
@@ -108,6 +109,7 @@ def description_json(found: "Description", categories: tuple[str, ...]) -> dict[
 
 def show_description(found: "Description", categories: tuple[str, ...]) -> None:
     """A description as two tables, and in a sentence."""
+    from polyurn.privacy.statement import in_words
     from polyurn.server.describing import QUANTILES
 
     title = f"clients: {found.n_clients:,.0f}"
@@ -133,7 +135,8 @@ def show_description(found: "Description", categories: tuple[str, ...]) -> None:
     if len(categories) > _ROWS:
         table.caption = f"and {len(categories) - _ROWS} more, in the JSON"
     show(table)
-    say(found.sentence)
+    show(Text(found.sentence))
+    show(Text(f"privacy: {in_words(found.guarantee)}"))
 
 
 def _titled(title: str, heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> "Table":
@@ -147,7 +150,6 @@ def put_description(
     provenance: dict[str, Any],
 ) -> None:  # fmt: skip
     """A description as the command's result, and as a file."""
-    from polyurn.privacy.statement import in_words
     from polyurn.storage.documents import save_document
 
     document = description_json(found, categories)
@@ -158,4 +160,3 @@ def put_description(
         print_json(document)
     else:
         show_description(found, categories)
-    say(f"privacy: {in_words(found.guarantee)}")

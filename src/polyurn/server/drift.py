@@ -28,7 +28,7 @@ from polyurn.server.describing import REACH, Sums, ask, listed, percent, shares_
 from polyurn.typed.arguments import checked
 from polyurn.typed.declared import Between, Floats, Ints, Seed
 from polyurn.typed.json_form import Finite
-from polyurn.wire import Aggregator, Look
+from polyurn.wire import Aggregator, Standing
 
 # Clients that are drawn for the yardstick, and then for what the mixture expects; how many at once.
 _FOR_YARDSTICK, _SIMULATED, _TOGETHER = 20_000, 100_000, 8_192
@@ -36,7 +36,7 @@ _FOR_YARDSTICK, _SIMULATED, _TOGETHER = 20_000, 100_000, 8_192
 _UNEXPLAINED = 0.01
 # A bin of fewer simulated clients takes its mean, or its quantile, from others.
 _FEWEST, _FEWEST_OF_A_TAIL = 20, 1_000
-# Beyond this condition number, components cannot be told apart by their responsibilities.
+# Beyond this condition number, components cannot be by_component apart by their responsibilities.
 _CONDITION = 1e6
 # Sentences about each kind of change.
 _NAMED = 3
@@ -187,7 +187,7 @@ def drift(
     streams = np.random.default_rng(rng).spawn(2)
     bins = SizeBins.logarithmic(mdm.max_size, per_doubling=1)
     yardstick = _yardstick(mdm, bins, streams[0]) if since is None else since.yardstick
-    query = Look(mdm, bins, yardstick)
+    query = Standing(mdm, bins, yardstick)
     own = _Own.of(query, streams[1])
     sums, guarantee = ask(
         aggregator, query, epsilon=epsilon, delta=delta, trust=trust, ledger=ledger, noise=noise
@@ -211,7 +211,7 @@ def drift(
     )
 
 
-def _moved(query: Look, before: Sums, now: Sums, variances: Floats, level: float) -> Any:
+def _moved(query: Standing, before: Sums, now: Sums, variances: Floats, level: float) -> Any:
     """Which numbers are farther off than chance brings any of them at this level."""
     n, n_before = now.n_clients.value, before.n_clients.value
     judged = _judged(query)
@@ -225,19 +225,20 @@ def _moved(query: Look, before: Sums, now: Sums, variances: Floats, level: float
 class _Own:
     """What the mixture's own clients answer: of each number the mean and the variance.
 
-    `told` is the mean responsibility of each component's clients, and `covariance` that of all, (K, K).
+    `by_component` has the mean responsibilities of each component's clients, `covariance` is that of all
+    clients' responsibilities; both (K, K).
     """
 
     means: Floats
     variances: Floats
-    told: Floats
+    by_component: Floats
     covariance: Floats
 
     @classmethod
-    def of(cls, query: Look, rng: np.random.Generator) -> "_Own":
+    def of(cls, query: Standing, rng: np.random.Generator) -> "_Own":
         mdm, k = query.mdm, query.mdm.n_components
         total, squares = np.zeros(query.n_values), np.zeros(query.n_values)
-        told, of_each, products = np.zeros((k, k)), np.zeros(k), np.zeros((k, k))
+        by_component, of_each, products = np.zeros((k, k)), np.zeros(k), np.zeros((k, k))
         for start in range(0, _SIMULATED, _TOGETHER):
             components, counts = _drawn(mdm, min(_TOGETHER, _SIMULATED - start), rng)
             omega, sized, fit, low = standings(mdm, query.size_bins, query.yardstick, counts)
@@ -246,7 +247,7 @@ class _Own:
             rows = np.hstack([ones, omega, sized, p, np.column_stack([fit, fit**2, low])])
             total += rows.sum(axis=0)
             squares += (rows**2).sum(axis=0)
-            np.add.at(told, components, omega)
+            np.add.at(by_component, components, omega)
             of_each += np.bincount(components, minlength=k)
             products += omega.T @ omega
         means = total / _SIMULATED
@@ -254,7 +255,7 @@ class _Own:
         return cls(
             means,
             np.maximum(squares / _SIMULATED - means**2, 0.0),
-            told / np.maximum(of_each, 1.0)[:, None],
+            by_component / np.maximum(of_each, 1.0)[:, None],
             products / _SIMULATED - np.outer(mean, mean),
         )
 
@@ -263,14 +264,18 @@ class _Own:
         return np.asarray(self._inverse() @ omega)
 
     def weight_errors(self, n: float, noise: Floats) -> Floats:
-        """Their standard errors; NaN if components cannot be told apart."""
+        """Their standard errors; NaN if components cannot be by_component apart."""
         inverse = self._inverse()
         covariance = self.covariance / n + np.diag(noise**2)
         errors = np.sqrt(np.maximum(np.diag(inverse @ covariance @ inverse.T), 0.0))
-        return np.full(len(noise), np.nan) if np.linalg.cond(self.told) > _CONDITION else errors
+        return (
+            np.full(len(noise), np.nan)
+            if np.linalg.cond(self.by_component) > _CONDITION
+            else errors
+        )
 
     def _inverse(self) -> Floats:
-        return np.asarray(np.linalg.pinv(self.told.T))
+        return np.asarray(np.linalg.pinv(self.by_component.T))
 
 
 def _drawn(mdm: MDM, n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
@@ -299,7 +304,7 @@ def _yardstick(mdm: MDM, bins: SizeBins, rng: np.random.Generator) -> Yardstick:
     return Yardstick(centres, floors - 1e-9 * np.abs(floors), max(spread, 1e-6))
 
 
-def _judged(query: Look) -> Any:
+def _judged(query: Standing) -> Any:
     """Which numbers are judged: not the number of clients, a single component, or the squares."""
     judged = query.blocks(np.ones(query.n_values, bool))
     judged["clients"][:] = judged["squares"][:] = False
@@ -308,7 +313,7 @@ def _judged(query: Look) -> Any:
     return np.concatenate(list(judged.values()))
 
 
-def _largest_variances(query: Look, means: Floats) -> Floats:
+def _largest_variances(query: Standing, means: Floats) -> Floats:
     """The largest variances of numbers between 0 and 1 with these means; of the fit, as measured."""
     inside = np.clip(means, 0.0, 1.0)
     variances = inside * (1 - inside)
@@ -319,7 +324,7 @@ def _largest_variances(query: Look, means: Floats) -> Floats:
 
 
 def _changes(
-    query: Look, own: _Own, sums: Sums, before: Floats, moved: dict[str, Any]
+    query: Standing, own: _Own, sums: Sums, before: Floats, moved: dict[str, Any]
 ) -> tuple[Change, ...]:
     now, noise, was = query.blocks(sums.means), query.blocks(sums.noise), query.blocks(before)
     n, bins, mdm = sums.n_clients.value, query.size_bins, query.mdm

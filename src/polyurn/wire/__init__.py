@@ -7,7 +7,7 @@ flat-vector form for masking and noise, and one as bytes for transport.
 
 from polyurn.model.mdm import Parameters
 from polyurn.wire.codec import decode_query, decode_statistics, encode_query, encode_statistics
-from polyurn.wire.look_queries import Describe, InBlocks, Look
+from polyurn.wire.look_queries import Describe, InBlocks, Standing
 from polyurn.wire.private_queries import (
     Bounded,
     BoundedStatistics,
@@ -48,8 +48,8 @@ __all__ = [
     "Affinity", "AffinityStatistics", "Aggregator", "Batch", "BatchStatistics", "Bounded",
     "BoundedStatistics", "BoundedStyle", "BoundedSurvey", "Contrast", "ContrastStatistics",
     "Describe", "Differences", "Divide", "DivideStatistics", "Expect", "ExpectStatistics", "Group",
-    "GroupStatistics", "InBlocks", "Initialise", "Look", "Noised", "Parameters", "Part", "Query",
-    "S", "Scaled", "Score", "ScoreStatistics", "Shares", "SizeMembership", "Sketch",
+    "GroupStatistics", "InBlocks", "Initialise", "Noised", "Parameters", "Part", "Query", "S",
+    "Scaled", "Score", "ScoreStatistics", "Shares", "SizeMembership", "Sketch", "Standing",
     "StartStatistics", "Statistics", "StyleMoments", "StyleStatistics", "Survey", "SurveyStatistics",
     "Update", "UpdateStatistics", "WhitenedScore", "check_answer", "decode_query",
     "decode_statistics", "encode_query", "encode_statistics", "node_bounds", "total",

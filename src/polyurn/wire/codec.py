@@ -214,8 +214,8 @@ class _Reader:
         found = Query.KINDS.get(kind) if isinstance(kind, str) else None
         if found is None:
             raise MessageError(
-                f"{where}: expected a query of the kinds {', '.join(Query.KINDS)}, got "
-                f"{shown(kind)}; upgrade polyurn if it is new"
+                f"{where}: expected a query of a known kind, got {shown(kind)}; upgrade polyurn if "
+                "it is new"
             )
         self._depth += 1
         if self._depth > _DEEPEST:

@@ -77,7 +77,7 @@ class Describe(InBlocks, kind="describe"):
 
 
 @dataclass(frozen=True, eq=False)
-class Look(InBlocks, kind="look"):
+class Standing(InBlocks, kind="standing"):
     """How do you stand to this mixture? See `model/standing.py`.
 
     One client sends 1, its responsibilities ω with |ω|² ≤ Σ ω = 1, 1 at the bin of its size, p, its

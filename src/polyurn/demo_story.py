@@ -124,7 +124,8 @@ def simulate(
 ) -> dict[str, NDArray[np.int64]]:
     """As many clients as there are live ones: from the model, and IID with their sizes and marginal."""
     n = len(there.live_counts)
-    drawn = zip(_populations(there, mdm).items(), np.random.default_rng(rng).spawn(2), strict=True)
+    populations: dict[str, Population] = {"mdm": mdm, "iid": IID.like(there.live_counts)}
+    drawn = zip(populations.items(), np.random.default_rng(rng).spawn(2), strict=True)
     return {
         name: np.asarray(held_categories(population.sample(n, rng=stream), there.proxy_codes))
         for (name, population), stream in drawn
@@ -191,10 +192,6 @@ def tune(
         grid={"local_learning_rate": there.learning_rates},
         on_run=on_run,
     )  # fmt: skip
-
-
-def _populations(there: DemoFederation, mdm: MDM) -> dict[str, Population]:
-    return {"mdm": mdm, "iid": IID.like(there.live_counts)}
 
 
 def _flights(n_clients: int | None, rng: np.random.Generator) -> DemoFederation:

@@ -63,8 +63,6 @@ class CountsError(InputError):
 class RowError(CountsError):
     """Something wrong in a row of a table, counted from 0 without a header; the message goes around it.
 
-    Examples
-    --------
     >>> error = RowError("got -3", 7, after="; drop it")
     >>> str(error), error.at("line 9")
     ('got -3 in row 7, counted from 0; drop it', 'got -3 in line 9; drop it')

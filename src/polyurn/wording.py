@@ -9,8 +9,6 @@ def counted(n: float, one: str, many: str = "") -> str:
     `one` is what one is called, with its verb if it has one; `many` are several, if it is not `one` with
     -s or -ies.
 
-    Examples
-    --------
     >>> counted(1, "component"), counted(0, "category"), counted(12_345, "held-out client")
     ('1 component', '0 categories', '12,345 held-out clients')
     >>> counted(1, "client holds", "clients hold")
@@ -22,8 +20,6 @@ def counted(n: float, one: str, many: str = "") -> str:
 def in_bytes(n: int) -> str:
     """A number of bytes in the largest unit that it fills; a kB is a thousand.
 
-    Examples
-    --------
     >>> in_bytes(812), in_bytes(48_000), in_bytes(2_390_104), in_bytes(12 * 10**9)
     ('812 B', '48.0 kB', '2.4 MB', '12.0 GB')
     """
@@ -38,8 +34,6 @@ def in_bytes(n: int) -> str:
 def in_time(seconds: float) -> str:
     """A time for which somebody waited.
 
-    Examples
-    --------
     >>> in_time(3.21), in_time(119), in_time(1_500), in_time(7_200)
     ('3.2 s', '119 s', '25 min', '2.0 h')
     """
@@ -55,8 +49,6 @@ def in_time(seconds: float) -> str:
 def listed(names: Sequence[object], most: int = 8) -> str:
     """So many names, and the number of the others.
 
-    Examples
-    --------
     >>> listed(["a", "b", "c"]), listed(range(9), 2), listed([])
     ('a, b, c', '0, 1 and 7 more', 'none')
     """
@@ -67,8 +59,6 @@ def listed(names: Sequence[object], most: int = 8) -> str:
 def span(numbers: Sequence[int]) -> str:
     """The smallest and the largest of some numbers.
 
-    Examples
-    --------
     >>> span([9, 7, 9]), span([9, 9])
     ('7 to 9', '9')
     """
@@ -79,8 +69,6 @@ def span(numbers: Sequence[int]) -> str:
 def aligned(rows: Sequence[Sequence[str]], *, left: Collection[int] = (0,)) -> list[str]:
     """Lines of a table in columns; those of texts (`left`) begin at the left.
 
-    Examples
-    --------
     >>> aligned([("", "n"), ("owls", "12")])
     ['       n', 'owls  12']
     """
@@ -97,8 +85,6 @@ def aligned(rows: Sequence[Sequence[str]], *, left: Collection[int] = (0,)) -> l
 def ranges(numbers: Sequence[int], most: int = 8) -> str:
     """Whole numbers in increasing order, those of a run of three or more as its ends.
 
-    Examples
-    --------
     >>> ranges([1, 2, 3, 4, 8, 9]), ranges(range(138, 401)), ranges(range(0, 40, 2), 3)
     ('1 to 4, 8, 9', '138 to 400', '0, 2, 4 and 17 more')
     """
@@ -119,8 +105,6 @@ def _plural(noun: str) -> str:
 def capital(text: str) -> str:
     """The text with a capital letter first.
 
-    Examples
-    --------
     >>> capital("one sentence.")
     'One sentence.'
     """

@@ -406,8 +406,6 @@ def add_group(vectors: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
 def tree_sum(vectors: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
     """The sum of at least one vector of shape (n,); few of them are held at once.
 
-    Examples
-    --------
     >>> tree_sum(np.full(1, float(i)) for i in range(40)).tolist()
     [780.0]
     """

@@ -163,14 +163,6 @@ def _together(query: Query[Any]) -> tuple[Any, ...]:
             return (type(query),)
 
 
-def _answer_batch(query: Batch, cohort: Cohort) -> BatchStatistics:
-    return BatchStatistics(tuple(_answer_all(query.queries, cohort)))
-
-
-def _answer_part(query: Part[Any], cohort: Cohort) -> Statistics:
-    return _answer(query.query, cohort.part(query.low, query.high))
-
-
 def _answer_score(query: Score, cohort: Cohort) -> ScoreStatistics:
     logs = [np.empty((len(query.mdms), 0))]
     for some in cohort.blocks(_TOGETHER):
@@ -364,8 +356,8 @@ _ANSWERS: dict[type, Callable[[Any, Cohort], Statistics]] = {
     Bounded: answer_private,
     Scaled: answer_private,
     BoundedStyle: answer_bounded_style,
-    Batch: _answer_batch,
-    Part: _answer_part,
+    Batch: lambda query, cohort: BatchStatistics(tuple(_answer_all(query.queries, cohort))),
+    Part: lambda query, cohort: _answer(query.query, cohort.part(query.low, query.high)),
 }
 _OF_MANY: dict[Any, Callable[[list[Any], Cohort], Sequence[Statistics]]] = {
     Group: _answer_groups,

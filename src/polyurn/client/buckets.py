@@ -20,8 +20,6 @@ def keyed_buckets(ids: Sequence[object], key: bytes) -> Floats:
 
     All ids differ, the key has 32 bytes, and the result has shape (n_clients,).
 
-    Examples
-    --------
     >>> keyed_buckets(["alice", "bob"], bytes(32)).round(4).tolist()
     [0.492, 0.9074]
     """

@@ -81,8 +81,6 @@ def label_by_column(
     is left out. Columns of many numbers are cut at the declared `edges`, or into `n_bins` at quantiles
     of the proxy table if it has the column, else of the table itself.
 
-    Examples
-    --------
     >>> import pyarrow as pa
     >>> flights = pa.table({
     ...     "client": ["a", "a", "b"], "dest": ["ATL", "BOS", "ATL"], "hour": [7, 9, 9], "n": [1, 2, 3]

@@ -136,8 +136,6 @@ def category_columns(
 ) -> str | tuple[str, ...]:
     """The column that holds a category, or those that are crossed.
 
-    Examples
-    --------
     >>> category_columns(["plane", "origin", "dest"], "origin,dest")
     ('origin', 'dest')
     >>> category_columns(["plane", "origin,dest"], "origin,dest")

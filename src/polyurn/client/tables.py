@@ -199,8 +199,6 @@ def category_codes(
 ) -> Ints:
     """The code of each row of a data frame.
 
-    Examples
-    --------
     >>> import pyarrow as pa
     >>> category_codes(pa.table({"category": ["b", "a"]}), ["a", "b"]).tolist()
     [1, 0]
@@ -291,8 +289,6 @@ def categories_shown(
 ) -> int | tuple[str, ...]:
     """`observed_categories` of a table with these distinct values, as texts.
 
-    Examples
-    --------
     >>> categories_shown({"2", "0"}), categories_shown({"10115", "80331"}), categories_shown({"b", "a"})
     (3, ('10115', '80331'), ('a', 'b'))
     """

@@ -25,15 +25,12 @@ from polyurn.commands.options import (
 from polyurn.errors import ParameterError, StyleWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from polyurn.comparison.comparison_results import Comparison
     from polyurn.comparison.likeness import Compared
     from polyurn.comparison.style_comparison import StyleRow
     from polyurn.model.mdm import MDM
     from polyurn.model.names import Match
-    from polyurn.sources.clients import ClientTable, Declared
-    from polyurn.storage.models import Saved
+    from polyurn.sources.clients import ClientTable
 
 _OF_SWEEPS, _OF_BOTH = {"true", "metric", "last", "target"}, {"held_out", "as_json", "quiet"}
 
@@ -183,7 +180,9 @@ def _read(
     later = () if style is None else style_columns(style, asked["features"], held_out)
     match = name_map(asked["renamed"])
     reading = reduce(Reading.like, saved.values(), columns.reading(elsewhere=later, match=match))
-    whole = read_all(held_out, reading, _declared(saved) or columns.declared())
+    # The other MDM files have the names of the first one.
+    known = next((one.declared for one in saved.values()), None)
+    whole = read_all(held_out, reading, known or columns.declared())
     models = [] if asked["fitted"] else [*saved.values()]
     read, who, standing = true_clients(whole, models, say=say, seed=seed)
     if who is not None and not who.all():
@@ -219,11 +218,6 @@ def _check_style(style: Path | None, proxy: Path | None, held_out: Path, *, pack
         )
     if style is not None and proxy is None:
         raise ParameterError("expected --proxy, the points to cut clients from, with --style")
-
-
-def _declared(saved: "Mapping[str, Saved[MDM]]") -> "Declared":
-    """The categories of the first MDM file, whose names the others have; None without such a file."""
-    return next((one.declared for one in saved.values()), None)
 
 
 def _paths(populations: list[str], held_out: Path) -> dict[str, Path]:

@@ -37,8 +37,6 @@ _JOINERS = "\u200c\u200d"  # formats that belong to the writing of Persian, of H
 def visible(text: str) -> str:
     r"""The text with control characters as escapes, on one line.
 
-    Examples
-    --------
     >>> print(visible("caf\xe9\x1b[31m\n"))
     café\x1b[31m\n
     """

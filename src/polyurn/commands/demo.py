@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from polyurn.model.mdm import MDM
     from polyurn.server.fit_results import Fit
     from polyurn.storage.models import Saved
-    from polyurn.storage.provenance import DataProvenance
     from polyurn.storage.run_log import FinishedRun
 
 
@@ -126,12 +125,9 @@ def _learned_over_nodes(
         parts = demo.split(there, n_nodes)
         warm_up()  # once, before the nodes do it all at the same time
         with federation_here(
-            folder,
-            parts,
-            max_size=there.max_size,
-            categories=there.categories,
+            folder, parts, max_size=there.max_size, categories=there.categories,
             policy=NodePolicy(allow_exact=True),
-        ) as federation:
+        ) as federation:  # fmt: skip
             say(f"  {counted(n_nodes, 'node')} have joined over TLS, files in {folder}")
             job = MixtureJob(
                 federation=str(federation.path),
@@ -204,10 +200,14 @@ def _written(
     from polyurn.report.page import report_on
     from polyurn.storage.files import write_whole
     from polyurn.storage.models import Saved
-    from polyurn.storage.provenance import Provenance
+    from polyurn.storage.provenance import DataProvenance, Provenance
 
+    data = DataProvenance(
+        file=there.name, n_clients=len(there.live_counts), n_categories=len(there.categories),
+        n_points=there.live.n_records,
+    )  # fmt: skip
     known = learned.provenance
-    provenance = Provenance(**command, data=_data(there), fit=known.fit, traffic=known.traffic)
+    provenance = Provenance(**command, data=data, fit=known.fit, traffic=known.traffic)
     page = report_on(
         Saved(learned.model, there.categories, provenance),
         clients={"true": there.held_out, **simulated},
@@ -217,18 +217,6 @@ def _written(
     ).html()
     write_whole(output, lambda file: file.write(page.encode()))
     return f"{output.resolve().as_uri()} ({len(page.encode()) / 1e6:.1f} MB)"
-
-
-def _data(there: "DemoFederation") -> "DataProvenance":
-    """The true clients' records, as the page names them."""
-    from polyurn.storage.provenance import DataProvenance
-
-    return DataProvenance(
-        file=there.name,
-        n_clients=len(there.live_counts),
-        n_categories=len(there.categories),
-        n_points=there.live.n_records,
-    )
 
 
 @contextlib.contextmanager

@@ -383,8 +383,6 @@ def declared_categories(text: str | None) -> int | tuple[str, ...] | None:
 def named_file(text: str) -> tuple[str, str]:
     """A name and its file: of NAME=FILE, or of a file, whose own name it is without the suffix.
 
-    Examples
-    --------
     >>> named_file("iid=drawn.csv"), named_file("fits/mdm.json")
     (('iid', 'drawn.csv'), ('mdm', 'fits/mdm.json'))
     """
@@ -409,8 +407,6 @@ def name_map(text: str | None) -> "Match | None":
 def named_values(text: str | None, kind: type[T], option: str, **more: object) -> T:
     """An object of the class with the numbers in `tol=0.01,patience=0`; `more` are other fields.
 
-    Examples
-    --------
     >>> named_values("patience=0", Tuning, "--search")
     Tuning(tol=0.001, patience=0, max_upload=50000)
     """

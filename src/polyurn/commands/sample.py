@@ -44,7 +44,8 @@ def sample_command(
 
     if clients < 1:
         raise ParameterError(f"expected at least one client, got {clients}")
-    if output is not None and _is_folder(output):
+    # A folder, or a name that no kind of file has: `simulated/`.
+    if output and (os.path.isdir(output) or not (output.suffix or os.path.exists(output))):
         if as_json:
             raise ParameterError("--json has no effect with a folder: leave it out")
         saved, provenance = _read(mdm, laid, categories, seed), provenance_of(context, seed)
@@ -79,8 +80,3 @@ def _read(path: Path, laid: RelabelOptions, categories: str | None, seed: int) -
         raise ParameterError("--match marginal needs labels, which `partition` has: use rank")
     saved, labels = read_model(path), declared_categories(categories)
     return laid.resized(saved) if labels is None else laid.relabelled(saved, labels, seed=seed)
-
-
-def _is_folder(output: Path) -> bool:
-    """Whether a path is a folder, or a name that no kind of file has: `simulated/`."""
-    return os.path.isdir(output) or not (output.suffix or os.path.exists(output))

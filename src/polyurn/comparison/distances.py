@@ -57,8 +57,6 @@ class Floor:
 def random_halves(n_clients: int, n_splits: int, *, rng: Seed = None) -> Bools:
     """Random splits into halves: who is in the first one, shape (n_splits, n_clients).
 
-    Examples
-    --------
     >>> random_halves(5, 3, rng=0).sum(axis=1).tolist()
     [2, 2, 2]
     """
@@ -93,8 +91,6 @@ def energy_distance(x: Floats, y: Floats) -> float:
     """Unbiased energy distance between samples of points, of shape (n or m, n_dimensions); below 0 by
     chance.
 
-    Examples
-    --------
     >>> energy_distance(np.array([[0.0], [1.0]]), np.array([[0.0], [1.0]]))
     -1.0
     """
@@ -117,8 +113,6 @@ def energy_null(points: Floats, *, n: int, n_splits: int, rng: Seed = None) -> t
 
     The held-out clients, four at least, have shape (m, n_dimensions); n is two at least.
 
-    Examples
-    --------
     >>> points = np.random.default_rng(0).random((40, 3))
     >>> few, many = (energy_null(points, n=n, n_splits=500, rng=1) for n in (40, 4_000))
     >>> few[0] < many[0] < 1 < many[1] < few[1]
@@ -182,8 +176,6 @@ def wasserstein_distance(x: Floats, y: Floats) -> float:
     """Mean over lines of the Wasserstein-1 distance between positions on them, of shape (n or m,
     n_lines).
 
-    Examples
-    --------
     >>> wasserstein_distance(np.array([[0.0], [1.0]]), np.array([[3.0]]))
     2.5
     """
@@ -244,8 +236,6 @@ def split_distances(positions: Floats, splits: Bools, *, n_first: int) -> Floats
     Positions have shape (n,). Splits, shape (n, n_splits) with contiguous rows, say who is in the first
     part: `n_first` in each column. Positions are walked in order, so that the inner loop is over splits.
 
-    Examples
-    --------
     >>> split_distances(np.array([3.0, 0.0, 1.0]), np.array([[False], [True], [True]]), n_first=2)
     array([2.5])
     """

@@ -25,8 +25,6 @@ class Estimate:
 
     NaN where there is nothing to say: no value, or a value without an interval.
 
-    Examples
-    --------
     >>> f"{Estimate(0.5, 0.25, 0.75):.0%}, {Estimate(0.5, np.nan, np.nan):.0%}"
     '50% (25% to 75%), 50%'
     """
@@ -67,8 +65,6 @@ def reflected_interval(
     As far as a bootstrap sample's value lies above the estimate, so far the estimate may lie above
     what is estimated: where both are biased alike, the bias goes out.
 
-    Examples
-    --------
     >>> reflected_interval(0.5, np.array([0.4, 0.45, 0.5]), 0.0, 1.0)
     (0.5, 0.6)
     """
@@ -81,8 +77,6 @@ def reflected_interval(
 def resample_weights(n_clients: int, n_draws: int, *, rng: Seed = None) -> Floats:
     """How often each client occurs in each bootstrap sample, shape (n_draws, n_clients).
 
-    Examples
-    --------
     >>> resample_weights(5, 3, rng=0).sum(axis=1).tolist()
     [5.0, 5.0, 5.0]
     """
@@ -112,8 +106,6 @@ def normal_estimate(values: Floats) -> Estimate:
 def student_estimate(values: Sequence[float], *, confidence: float = COVERAGE) -> Estimate:
     """The mean of a few independent values and its interval by Student's t; one value has no interval.
 
-    Examples
-    --------
     >>> f"{student_estimate([1.0, 2.0, 3.0]):.2f}, {student_estimate([1.0]):.2f}"
     '2.00 (-0.48 to 4.48), 1.00'
     """

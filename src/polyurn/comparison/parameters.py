@@ -73,8 +73,6 @@ def compare_parameters(fitted: MDM, reference: MDM) -> ParameterComparison:
 def nmse(x: Floats, y: Floats) -> float:
     """Normalised error of x against y, sqrt(‖(x - y)/y‖²), where y is not zero (Appendix C.1).
 
-    Examples
-    --------
     >>> round(nmse(np.array([1.1, 2.0]), np.array([1.0, 2.0])), 6)
     0.1
     """

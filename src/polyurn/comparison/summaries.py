@@ -327,8 +327,6 @@ def dispersion(
 def dispersion_index(counts: object, mdm: MDM) -> Floats:
     """Each client's index, over the components that it may belong to, shape (n_clients,).
 
-    Examples
-    --------
     >>> from polyurn.model.sizes import Sizes
     >>> even = MDM([1.0], [[50.0, 50.0]], Sizes.constant(10))
     >>> dispersion_index([[5, 5], [10, 0]], even).tolist()

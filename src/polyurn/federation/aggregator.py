@@ -45,23 +45,13 @@ _LOOK = 0.5  # seconds between two checks which nodes are connected
 class Terms:
     """The terms on which the nodes of a federation are asked, whatever the question is.
 
-    Attributes
-    ----------
-    secure : bool
-        Whether the server sees sums only (docs/secure-sums.md), or every node's answer.
-    min_nodes, min_fraction : int, float
-        A sum is over at least `min_nodes` nodes and at least the share `min_fraction` of the cohort. The
-        cohort has `cohort_size` nodes, or every node that ever connected.
-    retries : int
-        How often a failed sum is begun again, with other nodes if there are any. It is not begun again
-        if it failed because too many nodes refuse the question: they would refuse it again.
-    timeout : float
-        Seconds that a stage waits for replies.
-    settling : float
-        Seconds that the first round waits for nodes to connect.
-    dropout, colluding : float
-        Declared shares of nodes that leave during a secure sum, and that may collude with the server;
-        as in `choose_graph`.
+    If `secure`, the server sees sums only (docs/secure-sums.md), else every node's answer. A sum is over
+    at least `min_nodes` nodes and at least the share `min_fraction` of the cohort, which has
+    `cohort_size` nodes, or every node that ever connected. A failed sum is begun again up to `retries`
+    times, with other nodes if there are any; but not if it failed because too many nodes refuse the
+    question: they would refuse it again. A stage waits `timeout` seconds for replies, and the first
+    round `settling` seconds for nodes to connect. `dropout` and `colluding` are the declared shares of
+    nodes that leave during a secure sum, and that may collude with the server; as in `choose_graph`.
     """
 
     secure: bool = True
@@ -168,16 +158,8 @@ class FederatedAggregator:
     def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
         """The sum of the answers of a fresh cohort of nodes; None asks every node.
 
-        Parameters
-        ----------
-        query : Query
-        cohort_size : int, optional
-            A number of nodes, not of clients.
-
-        Raises
-        ------
-        NodesError
-            Too few nodes are connected, or answer; the error has the numbers.
+        `cohort_size` is a number of nodes, not of clients. If too few are connected, or answer, that is
+        a `NodesError` with the numbers.
         """
         return self.retried(query, cohort_size, before=lambda: None)
 

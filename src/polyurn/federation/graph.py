@@ -22,20 +22,12 @@ MOST_UNMASKED = 2.0**-40  # of the rounds: 40 bits of statistical security
 class Graph:
     """How many neighbours each node has, and how many shares and signatures are needed.
 
-    Attributes
-    ----------
-    n_nodes, n_neighbours : int
-        `n_neighbours` is `n_nodes` - 1, or even: half of them on either side of the ring.
-    threshold : int
-        How many of the `n_neighbours` + 1 shares recover a secret; a majority. A node keeps one share
-        of its own secret.
-    quorum : int
-        How many of `n_nodes` have to confirm the survivors; a majority. To confirm two sets of
-        survivors, 2 quorum - n_nodes nodes would have to sign twice.
-    lost : float
-        A bound on the probability that a round is lost, at the declared rate of dropouts.
-    unmasked : float
-        A bound on the probability that the declared share of colluding nodes learns more than a sum.
+    `n_neighbours` is `n_nodes` - 1, or even: half of them on either side of the ring. `threshold` of the
+    `n_neighbours` + 1 shares recover a secret, a majority; a node keeps one share of its own secret.
+    `quorum` of `n_nodes`, a majority, have to confirm the survivors; to confirm two sets of survivors, 2
+    quorum - n_nodes nodes would have to sign twice. `lost` bounds the probability that a round is lost,
+    at the declared rate of dropouts, and `unmasked` the probability that the declared share of colluding
+    nodes learns more than a sum.
     """
 
     n_nodes: int

@@ -256,14 +256,8 @@ def _read_suspect(reader: _Reader) -> int | None:
 class Ask(Message):
     """Server to node. Its tag is random, and another one in every message to every node.
 
-    Attributes
-    ----------
-    clients_per_node : int
-        The declared largest number of clients of a node; 0 in later stages of a secure sum.
-    query : bytes
-        As `encode_query` has it; empty in later stages of a secure sum.
-    body : bytes
-        A message of a secure sum; empty in a plain one.
+    `clients_per_node` is the declared largest number of clients of a node, and `query` is as
+    `encode_query` has it; 0 and empty in later stages of a secure sum, whose message is `body`.
     """
 
     KIND = 11
@@ -286,14 +280,9 @@ class Ask(Message):
 class Reply(Message):
     """Node to server: an answer or a refusal, with the tag of the message that it replies to.
 
-    Attributes
-    ----------
-    body : bytes
-        An answer as `encode_statistics` has it, or a message of a secure sum; empty in a refusal.
-    refusal : Refusal, optional
-        The text of an error is never sent.
-    suspect : int, optional
-        The node whose message to this one, carried by the server, broke the protocol.
+    `body` is an answer as `encode_statistics` has it, or a message of a secure sum; empty in a refusal.
+    The text of an error is never sent. `suspect` is the node whose message to this one, carried by the
+    server, broke the protocol.
     """
 
     KIND = 12

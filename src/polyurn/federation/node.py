@@ -144,19 +144,11 @@ class Node:
         self._saved, self._open = dict(memory or {}), dict[str, _OpenRound]()
 
     def answer(self, stage: str, message: bytes) -> bytes:
-        """The reply to a message. It raises nothing: an error is in the log, as a code.
+        """The reply to an `Ask`, a `Reply` as bytes. It raises nothing: an error is in the log, as a
+        code.
 
-        Parameters
-        ----------
-        stage : str
-            "plain", or one of a secure sum: "advertise", "share", "mask", "confirm" and "reveal".
-        message : bytes
-            An `Ask`.
-
-        Returns
-        -------
-        bytes
-            A `Reply`.
+        The stage is "plain", or one of a secure sum: "advertise", "share", "mask", "confirm" and
+        "reveal".
         """
         tag = bytes(N_TAG_BYTES)
         try:

@@ -73,30 +73,17 @@ class _Memory:
 
 
 class Participant:
-    """One node in one round.
+    """One node in one round, with its id in the roster, its long-lived key and the public keys of all
+    nodes.
 
-    Parameters
-    ----------
-    node : int
-        Its id in the roster.
-    signer : Signer
-        Its long-lived key.
-    roster : Roster
-        The public keys of all nodes, from the set-up of the federation.
-    fewest : int
-        It takes part in no sum over fewer nodes of its neighbourhood than this, itself included; 2 or
-        more. The server and `fewest` - 1 colluding nodes know the last node's numbers.
-    majority : float
-        It takes part only if thresholds and quorums are larger than this share; at least 0.5. With
-        (1 + c) / 2 no share c of colluding nodes can get both secrets of a node from the others.
-    neighbours : int
-        In a round of more than 100 nodes, it takes part only with so many neighbours or more; up to
-        100, all are its neighbours. Otherwise a server could cut a round into many small sums.
-    matter : bytes
-        A digest of what is being summed; the signatures of nodes that have another are refused.
+    It takes part in no sum over fewer than `fewest` nodes of its neighbourhood, itself included; 2 or
+    more. The server and `fewest` - 1 colluding nodes know the last node's numbers. Thresholds and
+    quorums have to be larger than the share `majority`, at least 0.5: with (1 + c) / 2 no share c of
+    colluding nodes can get both secrets of a node from the others. In a round of more than 100 nodes, it
+    takes part only with `neighbours` neighbours or more; up to 100, all are its neighbours. Otherwise a
+    server could cut a round into many small sums. `matter` is a digest of what is being summed; the
+    signatures of nodes that have another are refused.
 
-    Examples
-    --------
     The five messages of a node are in docs/secure-sums.md, and `SecureSum` has the server's.
     """
 
@@ -169,20 +156,10 @@ class Participant:
     ) -> bytes:
         """The node's numbers, scaled by their bounds and hidden by its own mask and one per neighbour.
 
-        Parameters
-        ----------
-        forwarded : bytes
-            The server's message.
-        values, bounds : float array of shape (n_numbers,)
-            This node's summand, and the largest |value| that it may have.
-        digits : int, optional
-            How many binary digits after the point each number has to keep; by default as many as there
-            is room for.
-
-        Raises
-        ------
-        InputError
-            If a value is not finite or beyond its bound; nothing is sent.
+        `forwarded` is the server's message; `values` and `bounds`, of shape (n_numbers,), are this
+        node's summand, and the largest |value| that it may have. A value that is not finite or beyond
+        its bound is an `InputError`, and nothing is sent. Each number keeps `digits` binary digits after
+        the point; by default as many as there is room for.
         """
         with self._turn(Stage.MASK):
             m = self._memory

@@ -111,16 +111,9 @@ class NodePolicy:
     ) -> Refusal | None:
         """Why this question is not answered; None if nothing speaks against it.
 
-        Parameters
-        ----------
-        query : Query
-        secure : bool
-            Whether it comes in a secure sum.
-        max_size, clients_per_node : int
-            What the node's own files declare.
+        `secure` says whether it comes in a secure sum; the node's own files declare `max_size` and
+        `clients_per_node`.
 
-        Examples
-        --------
         >>> from polyurn.model.sizes import SizeBins
         >>> from polyurn.wire import Survey
         >>> query, policy = Survey(2, SizeBins.exact(50), pairs=False), NodePolicy(allow_exact=True)
@@ -191,8 +184,6 @@ class NodePolicy:
         With noise in shares, the owner trusts that at most the share c = 2 `majority` - 1 of the nodes
         colludes, as for the secure sum itself: the shares of the others count.
 
-        Examples
-        --------
         >>> from polyurn.model.sizes import SizeBins
         >>> from polyurn.wire import Initialise, Scaled
         >>> query = Scaled(Initialise(1, 2, SizeBins.exact(50)))

@@ -36,39 +36,17 @@ M = TypeVar("M", bound=Message)
 
 
 class SecureSum:
-    """One sum over nodes.
+    """One sum over `nodes`, those who are asked.
 
-    Parameters
-    ----------
-    nodes : collection of int
-        Ids of those who are asked.
-    roster : Roster
-        Of the federation.
-    bounds : float array of shape (n_numbers,)
-        The largest |value| of a node's summand, element by element; the nodes have the same.
-    dropout : float
-        The declared share of nodes that do not stay to the end; see `choose_graph`.
-    colluding : float
-        The declared share of nodes that may tell the server all they know; see `choose_graph`.
-    fewest : int
-        The round is given up if its sum would be over fewer nodes. Once numbers have arrived, the graph
-        decides how many nodes have to stay.
-    rng : int or Generator, optional
-        Draws the order of the ring. By default fresh entropy; secrets never come from it.
-    matter : bytes
-        As in `Participant`.
+    `bounds`, of shape (n_numbers,), are the largest |value| of a node's summand; the nodes have the
+    same. `dropout` and `colluding` are declared shares of nodes: see `choose_graph`. The round is given
+    up if its sum would be over fewer than `fewest` nodes; once numbers have arrived, the graph decides
+    how many nodes have to stay. `rng` draws the order of the ring, by default from fresh entropy;
+    secrets never come from it. `matter` is as in `Participant`.
 
-    Attributes
-    ----------
-    graph : Graph
-        Known once nodes have advertised.
-    summed : tuple of int
-        The nodes whose numbers are in the sum; known once they have sent them.
-    refused : dict from int to str
-        Nodes whose messages were refused, and why.
+    `graph` is known once nodes have advertised, and `summed`, the nodes whose numbers are in the sum,
+    once they have sent them; `refused` are nodes whose messages were refused, and why.
 
-    Examples
-    --------
     >>> from polyurn.federation.participant import Participant
     >>> from polyurn.federation.roster import SigningKey
     >>> keys = {node: SigningKey.generate() for node in (3, 5, 8)}

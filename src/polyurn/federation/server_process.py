@@ -217,8 +217,6 @@ def reporters(n_nodes: int, job: Job) -> tuple[int, int]:
     The fewest nodes are those that the job needs for any sum. On a ring, a node counts only its
     neighbourhood, of which as many stay as a secure sum needs. All colluding nodes may be among them.
 
-    Examples
-    --------
     >>> job = Job(federation="fed", command=None)
     >>> [reporters(n, job) for n in (3, 10, 100)]
     [(3, 0), (7, 2), (70, 20)]

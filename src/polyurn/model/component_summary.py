@@ -24,8 +24,6 @@ HEADS = (
 def component_rows(mdm: MDM, categories: Sequence[str] | None = None) -> list[tuple[str, ...]]:
     """A row for each component under `HEADS`; of many components, for the ten heaviest.
 
-    Examples
-    --------
     >>> from polyurn.model.sizes import Sizes
     >>> component_rows(MDM([1.0], [[2.0, 6.0]], Sizes.constant(4), categories=["flu", "burn"]))
     [('1', '1.000', '8', '4.0', 'burn 75%, flu 25%')]

@@ -19,8 +19,6 @@ def k_means(
 
     `weights`, of shape (n_points,), say how much each point counts; all the same by default.
 
-    Examples
-    --------
     >>> points = np.array([[0.0], [1.0], [10.0], [11.0]])
     >>> centres, joined = k_means(points, 2, np.random.default_rng(0))
     >>> sorted(centres[:, 0].tolist()), bool(joined[0] == joined[1])

@@ -31,8 +31,6 @@ def draw_counts(
     The components and sizes of the clients have shape (n_clients,); the sum of each row of `alphas` is
     finite.
 
-    Examples
-    --------
     >>> counts = np.zeros((2, 3), np.int64)
     >>> one, sizes = np.zeros(2, np.int64), np.array([4, 6])
     >>> draw_counts(np.array([[1.0, 2.0, 0.0]]), one, sizes, counts, np.random.default_rng(0))

@@ -85,8 +85,6 @@ def positions(theirs: Side, ours: Side, match: Match | None = None) -> Ints:
 
     By position, numbers from 0 are positions themselves, and need not all be there.
 
-    Examples
-    --------
     >>> positions(["dog", "owl"], ["cat", "dog"], {"owl": "cat"}).tolist()
     [1, 0]
     >>> positions(["dog", "owl"], ["cat", "dog"], "position").tolist()
@@ -118,8 +116,6 @@ def positions(theirs: Side, ours: Side, match: Match | None = None) -> Ints:
 def renamed(names: Sequence[str], match: Match | None) -> list[str]:
     """Their names as we call them; a part of a crossed name may be called otherwise, too.
 
-    Examples
-    --------
     >>> renamed(["EWR × ATL", "JFK × ATL"], {"ATL": "Atlanta", "JFK × ATL": "other"})
     ['EWR × Atlanta', 'other']
     """
@@ -134,8 +130,6 @@ def laid(
 
     Those with names may lack some of our categories: nobody holds any of them.
 
-    Examples
-    --------
     >>> laid([[3, 1]], 2).tolist()
     [[3, 1]]
     >>> laid([[3, 1]], ["cat", "dog"], {"0": "dog", "1": "cat"}).tolist()

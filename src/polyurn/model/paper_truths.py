@@ -45,8 +45,6 @@ def truth(name: str, *, size: int | None = None) -> MDM:
 
     `size` is the points per client; 100 in Appendix A, as the paper says, and 20 elsewhere.
 
-    Examples
-    --------
     >>> truth("high/2").weights.tolist()
     [0.9, 0.1]
     """

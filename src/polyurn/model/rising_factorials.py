@@ -24,25 +24,10 @@ STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 
 def log_rising(x: ArrayLike, c: ArrayLike, *, scale: ArrayLike = 1.0) -> Floats:
     """Log of the rising factorial, log Γ(x + c) - log Γ(x) - c log(scale) = Σ_{m<c} log((x + m)/scale).
 
-    The ratio of two of them that share a `scale` keeps its digits however large x is: with
-    scale = α_0 the numerator of a Dirichlet-multinomial tends to Σ c_j log p_j and its denominator
-    to 0.
+    The ratio of two of them that share a `scale` keeps its digits however large x is: with scale = α_0
+    the numerator of a Dirichlet-multinomial tends to Σ c_j log p_j and its denominator to 0. All three
+    are not negative and broadcast; the result is 0 where c is 0, and -inf where x is 0 and c is not.
 
-    Parameters
-    ----------
-    x : float array, not negative
-    c : int array, not negative
-        Broadcasts against `x`.
-    scale : float array, positive
-        Broadcasts against `x`.
-
-    Returns
-    -------
-    float array
-        0 where c is 0, -inf where x is 0 and c is not.
-
-    Examples
-    --------
     >>> float(np.exp(log_rising(2.0, 3)).round(12))  # 2 * 3 * 4
     24.0
     """
@@ -65,8 +50,6 @@ def digamma_rise(x: ArrayLike, c: ArrayLike) -> Floats:
 
     Parameters and broadcasting as in `log_rising`; `x` must be positive where c is.
 
-    Examples
-    --------
     >>> float(digamma_rise(1.0, 3).round(6))  # 1 + 1/2 + 1/3
     1.833333
     """
@@ -85,8 +68,6 @@ def trigamma_fall(x: ArrayLike, c: ArrayLike) -> Floats:
 
     Parameters and broadcasting as in `log_rising`; `x` must be positive where c is.
 
-    Examples
-    --------
     >>> float(trigamma_fall(1.0, 2).round(12))  # 1 + 1/4
     1.25
     """

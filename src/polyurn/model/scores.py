@@ -55,8 +55,6 @@ def log_likelihoods(mixture: Mixture, counts: Ints, *, max_size: int | None = No
 
     `max_size` is the declared largest size: what is allocated then does not depend on the counts.
 
-    Examples
-    --------
     >>> coin = Mixture(np.array([1.0]), np.array([[1.0, 1.0]]))
     >>> np.exp(log_likelihoods(coin, np.array([[2, 0], [1, 1]]))).round(4).tolist()
     [0.3333, 0.1667]
@@ -75,8 +73,6 @@ def scores(mixture: Mixture, counts: Ints, *, max_size: int | None = None) -> Fl
     With responsibilities ω it is ω_k α_kj [ψ(c_j + α_kj) - ψ(α_kj) - ψ(n + α_k0) + ψ(α_k0)] in log α_kj,
     and ω_k - τ_k in the logit of τ_k. Its expectation under the mixture itself is 0.
 
-    Examples
-    --------
     >>> coin = Mixture(np.array([1.0]), np.array([[1.0, 1.0]]))
     >>> scores(coin, np.array([[2, 0]])).round(3).tolist()
     [[0.667, -0.833, 0.0]]

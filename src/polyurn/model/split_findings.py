@@ -35,8 +35,6 @@ class Finding:
     def words(self, names: Sequence[str]) -> str:
         """A sentence.
 
-        Examples
-        --------
         >>> Finding(0.072, ((0, 1, 0.712),)).words(["Animation", "Children"])
         'more even than chance (0.07 times its variance); Animation and Children (+0.71) go together'
         """

@@ -369,8 +369,6 @@ def hats(knots: Ints, counts: NDArray[np.integer]) -> Floats:
 def law_knots(max_size: int, *, dense: int = 32, ratio: float = 1.25) -> Ints:
     """Knots for counts up to `max_size`: every count to `dense`, then `ratio` times the one before.
 
-    Examples
-    --------
     >>> law_knots(20, dense=4, ratio=1.5).tolist()
     [0, 1, 2, 3, 4, 6, 9, 14, 20]
     """

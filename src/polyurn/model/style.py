@@ -233,8 +233,6 @@ class Style(ShapedArrays):
 def nearest_covariance(matrix: Floats) -> Floats:
     """The matrix, made symmetric, with its negative eigenvalues set to 0.
 
-    Examples
-    --------
     >>> nearest_covariance(np.array([[2.0, 0.0], [0.0, -1.0]])).tolist()
     [[2.0, 0.0], [0.0, 0.0]]
     """

@@ -29,8 +29,6 @@ def sigma_for(epsilon: float, delta: float) -> float:
 
     A plan that gives release t the share w_t of the budget, Σ w_t = 1, takes sigma_t = sigma / √w_t.
 
-    Examples
-    --------
     >>> round(sigma_for(1.0, 1e-6), 4)
     4.2247
     """
@@ -50,8 +48,6 @@ def delta_of(sigma: float, epsilon: float) -> float:
 
     δ = Φ(1/(2 sigma) - ε sigma) - e^ε Φ(-1/(2 sigma) - ε sigma).
 
-    Examples
-    --------
     >>> round(delta_of(1.0, 1.0), 4)
     0.1269
     """
@@ -69,8 +65,6 @@ def epsilon_of(sigmas: Iterable[float], delta: float) -> float:
 
     `sigmas` are their noise multipliers. No release costs nothing: ε is 0.
 
-    Examples
-    --------
     >>> round(epsilon_of([4.2247], 1e-6), 3), round(epsilon_of([4.2247, 4.2247], 1e-6), 3)
     (1.0, 1.455)
     """
@@ -90,8 +84,6 @@ def epsilon_of(sigmas: Iterable[float], delta: float) -> float:
 def spent(sigmas: Iterable[float]) -> float:
     """Σ 1 / sigma² of some releases: what adds up; the square of μ in μ-GDP.
 
-    Examples
-    --------
     >>> spent([2.0, 2.0])
     0.5
     """
@@ -107,8 +99,6 @@ def epsilon_by_pld(sigmas: Iterable[float], delta: float, *, interval: float = 1
 
     Losses are rounded up to multiples of `interval`.
 
-    Examples
-    --------
     >>> round(epsilon_by_pld([4.2247], 1e-6), 3)
     1.0
     """
@@ -133,8 +123,6 @@ def largest_auc(sigma: float) -> float:
 
     Releases that are μ-GDP with μ = 1 / sigma tell at most what N(0, 1) and N(μ, 1) do: Φ(μ / √2).
 
-    Examples
-    --------
     >>> round(largest_auc(sigma_for(1.0, 1e-6)), 3)
     0.566
     """

@@ -113,8 +113,6 @@ def audit(
 def in_blocks(noise: Noise = discrete_gaussian) -> Noise:
     """Noise that is drawn in blocks, each number used once: the same draws in less time.
 
-    Examples
-    --------
     >>> draw = in_blocks()
     >>> len(draw(3, 2.0**20)), len(draw(20_000, 2.0**20))
     (3, 20000)

@@ -36,22 +36,11 @@ class Budget:
 
 @dataclass(frozen=True)
 class Charge:
-    """One release.
+    """One release: what was asked, in a word, and of how many numbers from each client.
 
-    Attributes
-    ----------
-    what : str
-        The question, in a word.
-    sigma : float
-        Its noise multiplier.
-    n_numbers : int
-        How many numbers each client was asked for.
-    trust : str
-        Who adds the noise: "central", "distributed" or "local".
-    change_norm : float
-        How far a client's vector moves at most if one of its records becomes another.
-    run : str
-        The run that it belongs to: the same for all rounds of a fit, also after a stop.
+    `sigma` is its noise multiplier, and `trust` says who adds the noise: "central", "distributed" or
+    "local". `change_norm` is how far a client's vector moves at most if one of its records becomes
+    another. `run` is the run that it belongs to: the same for all rounds of a fit, also after a stop.
     """
 
     what: str

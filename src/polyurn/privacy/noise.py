@@ -31,8 +31,6 @@ def discrete_gaussian(n_numbers: int, scale: float) -> Ints:
 
     `scale` is the standard deviation, to a relative exp(-scale²).
 
-    Examples
-    --------
     >>> draws = discrete_gaussian(2000, 2.0**20)
     >>> draws.dtype, bool(0.9 < draws.std() / 2**20 < 1.1)  # 2000 draws: 9 standard errors
     (dtype('int64'), True)

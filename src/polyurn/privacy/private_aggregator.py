@@ -85,20 +85,11 @@ class PrivateAggregator:
         return self._trust
 
     def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
-        """The sum of the answers of all clients, with noise.
+        """The sum of the answers of all clients, with noise, to a `Noised` query.
 
-        Parameters
-        ----------
-        query : Noised
-            `Noised(query, sigma)`: what is asked, and its noise multiplier.
-        cohort_size : None
-            All clients are asked. In a cohort of fixed size another client would replace a removed one,
-            and the sum would change by two vectors.
-
-        Raises
-        ------
-        BudgetError
-            The rest of the budget is too small; nobody was asked.
+        `cohort_size` is None: in a cohort of fixed size another client would replace a removed one, and
+        the sum would change by two vectors. If the rest of the budget is too small, that is a
+        `BudgetError`; nobody was asked.
         """
         if not isinstance(query, Noised):
             raise ParameterError(

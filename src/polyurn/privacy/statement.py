@@ -84,15 +84,10 @@ class Guarantee:
 
     @classmethod
     def of(cls, charges: Sequence[Charge], delta: float, *, earlier: Sequence[Charge] = ()) -> Self:
-        """What some releases guarantee.
+        """What some releases guarantee: those of the rounds that a model was made of, retried ones
+        included.
 
-        Parameters
-        ----------
-        charges : sequence of Charge
-            Of the rounds that the model was made of, retried ones included; at least one.
-        delta : float
-        earlier : sequence of Charge
-            What else was ever released about the same clients.
+        `earlier` is what else was ever released about the same clients.
         """
         if not charges:
             raise ParameterError("expected at least one release, got none: there is no guarantee")
@@ -121,8 +116,6 @@ class Guarantee:
 def in_words(guarantee: Guarantee | None) -> str:
     """What is guaranteed, for `show`, reports and the model's file; None is no guarantee.
 
-    Examples
-    --------
     >>> in_words(None)[:13]
     'no guarantee:'
     """

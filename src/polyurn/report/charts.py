@@ -79,8 +79,6 @@ class Look:
 def population_looks(names: Iterable[str]) -> dict[str, Look]:
     """A look for each population, the same on every page for those that the paper has.
 
-    Examples
-    --------
     >>> [look.tone for look in population_looks(["iid", "mine", "true"]).values()]
     [0, 2, 4]
     """

@@ -179,8 +179,6 @@ def _weights(rows: Rows, *, with_splits: bool) -> Figure:
 def profile_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
     """The expected share of each category in each component, of the most frequent categories.
 
-    Examples
-    --------
     >>> from polyurn.model.sizes import Sizes
     >>> rows = profile_rows(MDM([1.0], [[1.0, 3.0]], Sizes.constant(4)), ["a", "b"])
     >>> [(row["category"], row["share"]) for row in rows]
@@ -299,8 +297,6 @@ def size_rows(mdm: MDM) -> Rows:
     At the ends of the finer bins, so that sizes which many clients have are steps; at most `_MOST_SIZES`
     rows of a component.
 
-    Examples
-    --------
     >>> from polyurn.model.sizes import Sizes
     >>> rows = size_rows(MDM([1.0], [[1.0, 3.0]], Sizes.constant(20)))
     >>> [(row["size"], row["share"]) for row in rows]
@@ -451,8 +447,6 @@ def path_rows(paths: Sequence[StartPath]) -> Rows:
 
     `winner` marks the start that ended best.
 
-    Examples
-    --------
     >>> paths = [StartPath(1, 3, (-5.0, -4.0)), StartPath(2, 3, (-6.0,))]
     >>> [(r["start"], r["round"], r["winner"]) for r in path_rows(paths)]
     [(1, 3, True), (1, 4, True), (2, 3, False)]

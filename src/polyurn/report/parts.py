@@ -57,8 +57,6 @@ class Table:
 def pivoted(rows: Rows, by: str, over: str, value: str) -> Rows:
     """A row for each value of `by`, with the sums of `value` under (over, name): see `across`.
 
-    Examples
-    --------
     >>> rows = [{"a": "x", "b": "1", "n": 2}, {"a": "x", "b": "2", "n": 3}]
     >>> Table.of("", pivoted(rows, "a", "b", "n"), [Column("a"), *across("b", ["1", "2"], "d")]).rows
     (('x', '2', '3'),)

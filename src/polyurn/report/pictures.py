@@ -24,8 +24,6 @@ _COLOUR_TYPES = {2: 4, 4: 6}
 def is_image(shape: tuple[int, ...]) -> bool:
     """Whether points of this shape are images: (h, w), or with one or three channels, first or last.
 
-    Examples
-    --------
     >>> [is_image(shape) for shape in ((28, 28), (32, 32, 3), (1, 28, 28), (784,), (5, 4, 6))]
     [True, True, True, False, False]
     """
@@ -47,8 +45,6 @@ def strip(images: NDArray[Any], *, black: float, white: float) -> str:
 
     Of shape (n, h, w), (n, h, w, 1 or 3) or (n, 1 or 3, h, w); `black` and `white` are values of theirs.
 
-    Examples
-    --------
     >>> strip(np.zeros((3, 8, 8)), black=0, white=1)[:26]
     'data:image/png;base64,iVBO'
     """

@@ -185,8 +185,6 @@ def joint_plane(
 
     Counts of shape (n_clients, n_categories) by name; positions of shape (n_clients, 2) by name.
 
-    Examples
-    --------
     >>> tables = {"a": np.eye(20, dtype=int) + 1, "b": np.ones((20, 20), dtype=int)}
     >>> {name: positions.shape for name, positions in joint_plane(tables, rng=0).items()}
     {'a': (20, 2), 'b': (20, 2)}
@@ -215,8 +213,6 @@ def neighbour_rows(positions: Mapping[str, NDArray[np.float64]]) -> Rows:
 
     Where populations are alike, every row has the shares of the populations themselves.
 
-    Examples
-    --------
     >>> apart = {"a": np.zeros((20, 2)) + [[0, 0]], "b": np.zeros((20, 2)) + [[9, 9]]}
     >>> [(r["population"], r["neighbour"], r["share"]) for r in neighbour_rows(apart)]
     [('a', 'a', 1.0), ('a', 'b', 0.0), ('b', 'a', 0.0), ('b', 'b', 1.0)]

@@ -249,8 +249,6 @@ def round_rows(traffic: Traffic) -> Rows:
 def _asked(kind: str) -> str:
     """The kinds inside a question, without how many there are of each.
 
-    Examples
-    --------
     >>> _asked("batch of 42 expect, 1 score"), _asked("part of 97 group"), _asked("survey")
     ('expect, score', 'group', 'survey')
     """

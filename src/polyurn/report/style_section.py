@@ -407,8 +407,6 @@ def _simulated(shown: StyleMaterial, proxy: ProxyPoints, styled: StyledClients) 
 def _signed(value: float, digits: int = 0) -> str:
     """A number with its sign, as it is set in text.
 
-    Examples
-    --------
     >>> _signed(-2.0), _signed(0.0), _signed(1.5, 1)
     ('−2', '0', '+1.5')
     """

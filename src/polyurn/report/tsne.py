@@ -31,8 +31,6 @@ def tsne(points: Floats, *, perplexity: float, rng: Seed = None) -> Floats:
 
     The perplexity, 1 to (n - 1)/3, is how many neighbours a point feels; `rng` puts equal points apart.
 
-    Examples
-    --------
     >>> points = np.random.default_rng(0).random((60, 3))
     >>> points[:30] += 5
     >>> places = tsne(points, perplexity=10.0, rng=0)

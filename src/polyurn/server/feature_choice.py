@@ -205,8 +205,6 @@ def recommend_feature(
 def differs(rho: Estimate) -> bool:
     """Whether clients differ, more than by chance and enough to be modelled.
 
-    Examples
-    --------
     >>> differs(Estimate(0.4, 0.3, 0.5)), differs(Estimate(0.4, -0.1, 0.9))
     (True, False)
     """
@@ -216,8 +214,6 @@ def differs(rho: Estimate) -> bool:
 def concentration_of(correlation: float) -> float:
     """The α_0 of the Dirichlet-multinomial whose clients differ as much: ρ = 1 / (1 + α_0).
 
-    Examples
-    --------
     >>> concentration_of(0.25)
     3.0
     """
@@ -227,8 +223,6 @@ def concentration_of(correlation: float) -> float:
 def thin_categories(n_categories: int, mean_size: float) -> str | None:
     """A warning if there are more categories than points of ten clients together; else None.
 
-    Examples
-    --------
     >>> thin_categories(223, 70.0) is None
     True
     """

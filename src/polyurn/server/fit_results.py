@@ -373,8 +373,6 @@ def behind(scores: ScoreStatistics, best: int) -> tuple[Floats, Floats]:
 def start_paths(rounds: Iterable[tuple[int, Mapping[int, float]]]) -> tuple[StartPath, ...]:
     """The path of every start, from (round, {start: mean log-likelihood}); two paths around a gap.
 
-    Examples
-    --------
     >>> start_paths([(2, {1: -5.0, 2: -6.0}), (3, {1: -4.5})])
     (StartPath(start=1, first_round=2, values=(-5.0, -4.5)),
      StartPath(start=2, first_round=2, values=(-6.0,)))

@@ -140,8 +140,6 @@ def size_bins(sizes: SizeModel, max_size: int) -> SizeBins:
 def few_clients(n_clients: float, n_components: Sequence[int]) -> str:
     """A warning if there are few clients for some of these numbers of components; else empty.
 
-    Examples
-    --------
     >>> few_clients(3, [1])
     '3 clients are few for K = 1 (fewer than 10 for each component): the result describes these
     clients, and says little about others'
@@ -161,8 +159,6 @@ def few_clients(n_clients: float, n_components: Sequence[int]) -> str:
 def few_held_out(n_held_out: int) -> str:
     """A warning if there are few held-out clients to choose the number of components; else empty.
 
-    Examples
-    --------
     >>> few_held_out(5)
     '5 held-out clients are too few to tell one K from another, unless they differ by far'
     """

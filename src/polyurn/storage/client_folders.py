@@ -69,8 +69,6 @@ def _link(place: Path, files: Sequence[str], labels: NDArray[Any]) -> None:
 def _folder_name(name: str) -> str:
     """A name that every disk takes, and that leads nowhere else.
 
-    Examples
-    --------
     >>> _folder_name("ward 3"), _folder_name("../etc"), _folder_name(".")
     ('ward 3', '..%2Fetc', '%2E')
     """

@@ -89,8 +89,6 @@ def json_bytes(text: str) -> bytes:
 
     Names of files that are not UTF-8 have such halves in Python.
 
-    Examples
-    --------
     >>> json_bytes('"caf\xe9 \udcff"')
     b'"caf\xc3\xa9 \\udcff"'
     """
@@ -100,8 +98,6 @@ def json_bytes(text: str) -> bytes:
 def parse_json(text: bytes | str, *, on_pairs: Callable[[Any], Any] | None = None) -> Any:
     """Parse JSON; `on_pairs` makes an object from its (name, value) pairs, by default a `dict`.
 
-    Examples
-    --------
     >>> parse_json("[1, 2")
     Traceback (most recent call last):
     ...

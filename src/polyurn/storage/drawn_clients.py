@@ -47,8 +47,6 @@ def write_drawn(
     with the same arguments has left. Clients are numbered 0, 1, ... through all files, whose metadata
     keep `provenance`. `on_progress` is called with the number of clients so far.
 
-    Examples
-    --------
     >>> import tempfile
     >>> from polyurn.model.paper_truths import truth
     >>> with tempfile.TemporaryDirectory() as folder:

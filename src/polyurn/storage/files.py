@@ -106,8 +106,6 @@ def own_folder(path: Path, mark: str) -> bool:
 def check_regular(path: str | os.PathLike[str]) -> None:
     """Refuse to read what is not a file: a device may never end, and a pipe may never begin.
 
-    Examples
-    --------
     >>> check_regular("/dev/zero")
     Traceback (most recent call last):
     ...

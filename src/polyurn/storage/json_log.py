@@ -30,8 +30,6 @@ class AppendedFile:
 
     Made if it is not there, for its owner alone unless `mode` says otherwise.
 
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = AppendedFile(Path(folder) / "log")

@@ -45,8 +45,6 @@ class PrivacyProvenance:
 
     Programs use `guarantee` and make the words anew; None means that nothing is guaranteed.
 
-    Examples
-    --------
     >>> PrivacyProvenance.of(None).statement[:13]
     'no guarantee:'
     """
@@ -75,8 +73,6 @@ class Provenance:
     `left_out` has a line for each part under a name of ours that could not be read; it is not written
     again.
 
-    Examples
-    --------
     >>> provenance = Provenance.from_json({"seed": 1, "data": "survey 2024", "weather": "fine"})
     >>> provenance.seed, provenance.data, dict(provenance.more)
     (1, 'survey 2024', {'weather': 'fine'})

@@ -41,8 +41,6 @@ def modelled_names(
 ) -> tuple[str, ...]:
     """The columns that [data] category names, found as `--category` is.
 
-    Examples
-    --------
     >>> modelled_names(["origin", "dest"], "Origin, dest", where="points.npz")
     ('origin', 'dest')
     """
@@ -58,8 +56,6 @@ def agreed(files: Iterable[tuple[str, str, Side]]) -> Side | None:
 
     `files` are (population, file, names or their number). Those that differ are a `ParameterError`.
 
-    Examples
-    --------
     >>> agreed([("mdm", "mdm.json", ["cat", "dog"]), ("styled", "style.json", ["cat", "dog"])])
     ['cat', 'dog']
     """
@@ -79,8 +75,6 @@ def agreed(files: Iterable[tuple[str, str, Side]]) -> Side | None:
 def modelled_column(columns: Mapping[str, NDArray[Any]], *, where: str) -> NDArray[Any]:
     """The modelled feature of each point: the only column, or all of them crossed.
 
-    Examples
-    --------
     >>> columns = {"origin": np.array(["EWR", "JFK"]), "dest": np.array(["ATL", "ATL"])}
     >>> modelled_column(columns, where="points.npz").tolist()
     ['EWR × ATL', 'JFK × ATL']

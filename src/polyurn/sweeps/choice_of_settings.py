@@ -192,8 +192,6 @@ def keep_best(found: BestSettings, folder: Path) -> None:
 def as_text(settings: Mapping[str, Any]) -> str:
     """Settings in a sentence.
 
-    Examples
-    --------
     >>> as_text({"local_epochs": 2, "weighting": "uniform"})
     'local_epochs 2, weighting uniform'
     """

@@ -308,8 +308,6 @@ def read_config(path: Path) -> SweepConfig:
 def parse_config(table: Mapping[str, Any], *, folder: Path = Path()) -> SweepConfig:
     """The sweep that a table of TOML asks for.
 
-    Examples
-    --------
     >>> found = parse_config({
     ...     "seeds": [0], "data": {"builtin": "digits"}, "clients": {"iid": {"iid": 20, "n_clients": 9}},
     ...     "fedavg": {"n_rounds": 5, "cohort_size": 3}, "grid": {"local_epochs": [1, 2]},

@@ -9,8 +9,6 @@ from typing import Any
 def function_fingerprint(function: Callable[..., Any]) -> str:
     """A text that changes with a function's name, its instructions, or what they were given.
 
-    Examples
-    --------
     >>> one, other = (lambda x: x + 1), (lambda x: x + 2)
     >>> function_fingerprint(one) == function_fingerprint(other)
     False

@@ -69,8 +69,6 @@ def score(run: FinishedRun, metric: str, *, last: float = LAST) -> float | None:
     A run counts as diverged, too, where one of them is not a finite number. `last` is the share of the
     evaluations, rounded up, and at least one.
 
-    Examples
-    --------
     >>> settings = {"n_rounds": 3}
     >>> curve = {"accuracy": [0.2, 0.5, 0.7]}
     >>> run = FinishedRun("true", 0, settings, "workers", [1, 2, 3], [3.0, 2.0, 1.0], curve,
@@ -101,8 +99,6 @@ def worst_score(runs: Iterable[FinishedRun], metric: str, *, last: float = LAST)
 def round_reached(run: FinishedRun, metric: str, target: float) -> int | None:
     """The first evaluated round whose metric reaches the target; None if none does, or if it diverged.
 
-    Examples
-    --------
     >>> settings = {"n_rounds": 30}
     >>> curve = {"accuracy": [0.2, 0.5, 0.7]}
     >>> run = FinishedRun("true", 0, settings, "workers", [10, 20, 30], [3.0, 2.0, 1.0], curve,
@@ -190,8 +186,6 @@ def mean_scores(pairs: list[SeedPairs]) -> tuple[Floats, Floats]:
 def mean_difference(a: Floats, b: Floats) -> float:
     """The mean over settings of |a - b|; NaN without any.
 
-    Examples
-    --------
     >>> mean_difference(np.array([0.5, 0.25]), np.array([0.25, 0.5]))
     0.25
     """
@@ -222,8 +216,6 @@ def regret(simulated: Floats, true: Floats, *, best: float | None = None) -> flo
 
     More is better here. Among equal choices the mean counts, as if one were drawn.
 
-    Examples
-    --------
     >>> regret(np.array([0.5, 0.9, 0.9]), np.array([0.8, 0.7, 0.5])).__round__(3)
     0.2
     """

@@ -85,8 +85,6 @@ def clients_by_seed(
 def in_another_order(clients: Partition, seed: int) -> Partition:
     """The same clients in another order, so that the cohorts of the same seed differ.
 
-    Examples
-    --------
     >>> again = in_another_order(Partition.from_lists([[0, 2], [1], [3, 4, 5]]), seed=0)
     >>> sorted(held.tolist() for held in again)
     [[0, 2], [1], [3, 4, 5]]

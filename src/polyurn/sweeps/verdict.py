@@ -413,8 +413,6 @@ class Wording:
     def number(self, value: float) -> str:
         """A difference in the metric, without its unit.
 
-        Examples
-        --------
         >>> Wording("accuracy", True, 0.95).number(0.0318), Wording("loss", False, 0.95).number(0.5)
         ('3.2', '0.5')
         """
@@ -444,8 +442,6 @@ class Wording:
         The number is the absolute difference, as the noise floor's is. Where the signed one is smaller,
         because errors cancel over settings or seeds, nothing is promised: they "are off by" it.
 
-        Examples
-        --------
         >>> iid, mdm = Estimate(0.032, 0.029, 0.035), Estimate(-0.004, -0.006, -0.002)
         >>> wording, size = Wording("accuracy", True, 0.95), Estimate(0.004, 0.002, 0.006)
         >>> wording.promises({"iid": (iid, iid), "mdm": (mdm, size)})
@@ -473,8 +469,6 @@ class Wording:
     def nearer(self, first: str, second: str, paired: Estimate) -> str:
         """Which of two populations is nearer to the true clients, by their difference.
 
-        Examples
-        --------
         >>> wording = Wording("accuracy", True, 0.95)
         >>> wording.nearer("b", "a", Estimate(0.024, 0.019, 0.029))
         'a clients are nearer to the true ones than b clients by 2.4 points (95 % interval 1.9 to 2.9)'

@@ -20,8 +20,6 @@ _CHUNK = 1_000  # points looked at together
 def client_metrics(metrics: Iterable[str]) -> tuple[str, ...]:
     """What the metrics of clients are called.
 
-    Examples
-    --------
     >>> client_metrics(["accuracy"])
     ('client accuracy', 'client accuracy, 10th percentile')
     """

@@ -30,8 +30,6 @@ def cross_entropy(outputs: Tensor, labels: Tensor) -> Tensor:
     """Minus the log-probability of each label, of logits of shape (n, n_classes) and labels of shape
     (n,).
 
-    Examples
-    --------
     >>> cross_entropy(torch.zeros(2, 4), torch.tensor([0, 3]))
     tensor([1.3863, 1.3863])
     """
@@ -42,8 +40,6 @@ def cross_entropy(outputs: Tensor, labels: Tensor) -> Tensor:
 def accuracy(outputs: Tensor, labels: Tensor) -> Tensor:
     """1 where the largest output is the label's, 0 elsewhere.
 
-    Examples
-    --------
     >>> accuracy(torch.eye(2), torch.tensor([0, 0]))
     tensor([1., 0.])
     """
@@ -53,8 +49,6 @@ def accuracy(outputs: Tensor, labels: Tensor) -> Tensor:
 def squared_error(outputs: Tensor, labels: Tensor) -> Tensor:
     """The squared error of each example, averaged over its outputs.
 
-    Examples
-    --------
     >>> squared_error(torch.tensor([[1.0], [2.0]]), torch.tensor([0.0, 0.0]))
     tensor([1., 4.])
     """

@@ -17,8 +17,6 @@ ModelFunction = Callable[[], nn.Module]
 def softmax_regression(input_shape: Sequence[int], n_classes: int) -> nn.Module:
     """Logits that are linear in the features.
 
-    Examples
-    --------
     >>> import torch
     >>> softmax_regression((8, 8), 10)(torch.zeros(2, 8, 8)).shape
     torch.Size([2, 10])
@@ -31,8 +29,6 @@ def perceptron(
 ) -> nn.Module:
     """Dense hidden layers with ReLU.
 
-    Examples
-    --------
     >>> import torch
     >>> perceptron((16,), 3, hidden=(8, 8))(torch.zeros(5, 16)).shape
     torch.Size([5, 3])
@@ -59,8 +55,6 @@ def convolutional(
 
     `input_shape` is (n_channels, height, width), or (height, width) for one channel.
 
-    Examples
-    --------
     >>> import torch
     >>> model = convolutional((28, 28), 62)
     >>> sum(p.numel() for p in model.parameters())

@@ -28,8 +28,6 @@ def orders(settings: FedAvg, sizes: Ints, clients: Ints, *, seed: int, round_: i
     sorted by a hash of (seed, round, client, epoch, point), since a generator for each client would take
     as long as training it does on the engine "batched".
 
-    Examples
-    --------
     >>> settings = FedAvg(n_rounds=1, cohort_size=1, local_epochs=2)
     >>> found = orders(settings, np.array([3, 2]), np.array([7, 8]), seed=0, round_=1)
     >>> found.shape, sorted(found[0, 1].tolist()), int(found[1, 0, 2])

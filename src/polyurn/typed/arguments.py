@@ -45,8 +45,6 @@ def checked(function: F) -> F:
     Numpy's numbers are passed on as Python's, and iterators as tuples. Missing and unknown arguments
     remain Python's `TypeError`.
 
-    Examples
-    --------
     >>> @checked
     ... def draw(n_clients: int, *, rng: int | np.random.Generator | None = None) -> None: ...
     >>> draw(2.5)
@@ -100,8 +98,6 @@ def check_options(
 ) -> None:
     """Refuse keyword arguments that a class of another library does not have; `ours` are passed by us.
 
-    Examples
-    --------
     >>> from fractions import Fraction
     >>> check_options("Fraction", Fraction, ["speed"], ours=["numerator"])
     Traceback (most recent call last):

@@ -23,8 +23,6 @@ def numbers(
     Pandas' nullable columns are taken too, if no value is missing. `what` is their name in an error, and
     `advice` what to do about values that are not numbers.
 
-    Examples
-    --------
     >>> numbers(np.array([1, 2], dtype=">i4"), "sizes").dtype.isnative
     True
     >>> numbers(["a"], "sizes")
@@ -80,8 +78,6 @@ def plain_array(
 def ids_of(values: object, what: str, *, error: type[InputError] = ParameterError) -> NDArray[Any]:
     """Ids as an array of numbers or of texts, shape (n,), none of them missing.
 
-    Examples
-    --------
     >>> ids_of(["ann", "bob"], "owners").tolist()
     ['ann', 'bob']
     >>> ids_of([1.0, np.nan], "owners")

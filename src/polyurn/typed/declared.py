@@ -108,8 +108,6 @@ def ranges_of(annotation: Any) -> tuple[Any, list[Range]]:
 def check_declared(value: Any) -> None:
     """Refuse a dataclass with a field outside its declared range or of another shape.
 
-    Examples
-    --------
     >>> @dataclass
     ... class Plan:
     ...     n_folds: Annotated[int, AtLeast(2)]

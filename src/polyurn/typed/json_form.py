@@ -50,8 +50,6 @@ _WORTH_IT, _LONGEST = 16, 2**28
 def to_json(value: Any) -> dict[str, Any]:
     """The fields of a dataclass for JSON, in their order: NaN is null, and infinities are texts.
 
-    Examples
-    --------
     >>> from polyurn.comparison.estimates import Estimate
     >>> to_json(Estimate(0.5, -math.inf, math.nan))
     {'value': 0.5, 'low': '-Infinity', 'high': None}
@@ -73,8 +71,6 @@ def from_json(
     those, and other such dataclasses. `parsed` are fields that the caller has read already. A field that
     is missing or not of its type is a `FileError`, which names it after `where`.
 
-    Examples
-    --------
     >>> from polyurn.comparison.estimates import Estimate
     >>> from_json(Estimate, {"value": 0.5, "low": None, "high": "Infinity"})
     Estimate(value=0.5, low=nan, high=inf)

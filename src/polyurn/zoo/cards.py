@@ -63,8 +63,6 @@ def profile(
     """How different clients are in labels and in sizes, by their counts of shape (n_clients,
     n_categories).
 
-    Examples
-    --------
     >>> profile([[5, 5], [6, 4], [4, 6]], rng=0).in_words
     'more even than chance'
     """

@@ -31,14 +31,11 @@ _SOONEST, _LATEST, _PART = 0.2, 1.0, 0.05
 
 
 class GridExchange:
-    """Carries messages to the nodes of a Flower federation, over its public Grid.
+    """Carries messages to the nodes of a Flower federation, over its public Grid, as a `ServerApp` gets
+    it.
 
-    Parameters
-    ----------
-    grid : flwr.serverapp.Grid
-        As a `ServerApp` gets it.
-    roster : Roster
-        The nodes' public keys. A node of Flower's that does not prove to be one of them is not asked.
+    The roster has the nodes' public keys. A node of Flower's that does not prove to be one of them is
+    not asked.
     """
 
     def __init__(self, grid: "Grid", roster: "Roster") -> None:

@@ -16,45 +16,24 @@ class Plan:
     A round with share f of the budget has noise of standard deviation σ / √f, where σ is that of a
     single release that spends everything: the inverse squares of Gaussian noises add up.
 
-    Attributes
-    ----------
-    survey, sketch, choice, guard : float
-        Shares of the rounds that are asked once. `choice` compares numbers of components; `guard`
-        compares the result with the mixture before the last climb.
-    race, score : tuple of float
-        Shares of the rounds in which several starts climb, and of those in which the chosen one does.
-    n_starts : pair of int
-        The fewest and the most starts that climb in the first round of the race, beside a single
-        Dirichlet-multinomial: as many as `race_cost` allows, and `race_numbers`.
-    racing : tuple of float
-        The share of the starts in each round (successive halving, Jamieson and Talwalkar 2016).
-    racing_each : tuple of int
-        How many starts of each number of components climb if the number is to be chosen.
-    race_cost : float
-        Nats per client that the noise of one round may cost each start of a race.
-    race_numbers : int
-        Numbers that a client sends in a round of the race; or those of six starts, if these are more.
-    of_gains : float
-        Share of a race's round that compares the starts.
-    groups : int
-        Prototypes of the sketch for each component.
-    n_simulated : pair of int
-        Clients that the server draws in every round for each of several starts, and for a single one.
-    unclipped : float
-        The smallest share of simulated clients whose scores are not clipped.
-    noise_cost : float
-        Nats per client that the noise of one score round may cost: clips are raised to that limit.
-    least_information : float
-        Directions of θ with less information per client do not move.
-    largest_step, largest_gain : float
-        The largest step in any log α or logit, and its largest gain in nats per client.
-    n_shrunk, n_free : int
-        The last rounds whose steps are shrunk towards 0, and in which small weights and alphas are
-        allowed.
-    early_floors, late_floors : pair of float
-        The least α_kj as a share of α_k0 times the pooled proportion of j, and the least weight times K.
-    of_sizes : float
-        Share of the last round that asks for the sizes of each component's clients.
+    `survey`, `sketch`, `choice` and `guard` are shares of the rounds that are asked once; `choice`
+    compares numbers of components, and `guard` the result with the mixture before the last climb. `race`
+    and `score` are those of the rounds in which several starts climb, and in which the chosen one does.
+    In the first round of the race there are at least and at most `n_starts` beside a single
+    Dirichlet-multinomial: as many as `race_cost` allows, in nats per client that the noise of one round
+    may cost each, and `race_numbers`, that a client sends in a round, or those of six starts, if these
+    are more. `racing` is the share of the starts in each round (successive halving, Jamieson and
+    Talwalkar 2016), and `racing_each` how many of each number of components climb if the number is to be
+    chosen. `of_gains` is the share of a race's round that compares the starts, `of_sizes` that of the
+    last round that asks for the sizes of each component's clients.
+
+    The sketch has `groups` prototypes for each component. `n_simulated` clients are drawn in every round
+    for each of several starts, and for a single one; the scores of at least the share `unclipped` of
+    them are not clipped, and clips are raised until the noise of a score round costs `noise_cost` nats
+    per client. Directions of θ with less than `least_information` per client do not move. `largest_step`
+    is in any log α or logit, `largest_gain` in nats per client. Steps of the last `n_shrunk` rounds are
+    shrunk towards 0, and in the last `n_free` small weights and alphas are allowed: floors are the least
+    α_kj as a share of α_k0 times the pooled proportion of j, and the least weight times K.
     """
 
     survey: float = 0.04
@@ -87,8 +66,6 @@ class Plan:
 
         m starts of d coordinates that share a round cost each of them m (d σ / n)² / 2 nats.
 
-        Examples
-        --------
         >>> DEFAULT.racers(33, 12.0, 10_000), DEFAULT.racers(33, 25.0, 10_000)
         ((14, 14, 11, 7, 4), (8, 8, 6, 4, 2))
         """

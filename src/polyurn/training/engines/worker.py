@@ -191,8 +191,6 @@ def per_example(function: PerExample, outputs: Tensor, labels: Tensor) -> Tensor
 def shares(settings: FedAvg, sizes: Sequence[int]) -> list[float]:
     """The weight of each client of a cohort in the mean of updates.
 
-    Examples
-    --------
     >>> shares(FedAvg(n_rounds=1, cohort_size=2), [30, 10])
     [0.75, 0.25]
     """
@@ -208,8 +206,6 @@ def blocks(cohort_size: int, n_bytes: int) -> list[slice]:
     It depends on the cohort and on the size of the weights, never on the workers: that is why a sum
     has the same bits for any number of them. One client each, as long as the sums fit into memory.
 
-    Examples
-    --------
     >>> blocks(5, 4_000_000)
     [slice(0, 1, None), slice(1, 2, None), slice(2, 3, None), slice(3, 4, None), slice(4, 5, None)]
     >>> len(blocks(10_000, 4_000_000))

@@ -18,7 +18,7 @@ MARK = "<!-- made by docs/make_commands.py -->\n"
 # The options that nearly every command has, described once.
 EVERYWHERE = ("--quiet", "--json", "--seed", "--help")
 # An option that so many commands describe in the same words is described once, before them.
-SEVERAL = 3
+SEVERAL = 2
 
 
 def main() -> None:

@@ -323,7 +323,7 @@ def test_many_clients_need_no_caution():
     [
         ({"max_rounds": 10**20}, "max_rounds from 3 to 1000000"),
         ({"max_rounds": 2.0}, "max_rounds as an integer or None, got 2.0"),
-        ({"tol": float("nan")}, "tol above 0, got nan"),
+        ({"tol": float("nan")}, "tol above 0 and finite, got nan"),
         ({"patience": -1}, "patience of at least 0"),
         ({"max_upload": 0}, "max_upload of at least 1, got 0"),
         ({"n_components": 10**9}, "n_components of 1 to 65535"),

@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.live import Live
@@ -65,26 +65,17 @@ def fit_progress(
         step = "" if math.isnan(change) else f" ({change:+.2e})"
         return f"round {done.number}, log-likelihood {done.log_likelihood:.4f}{step}"
 
-    if not console.is_terminal:
-        show = _by_stage(console)
+    columns = MofNCompleteColumn(), _text(), TimeRemainingColumn()
+    begin = "asking the clients"
+    with _shown(console, _by_stage(console), begin, n_rounds, *columns) as show:
 
         def on_round(done: "Round") -> None:
             if then is not None:
                 then(done)  # first, so that Ctrl-C never loses a round that was shown
-            show(math.isnan(done.log_likelihood), line(done))
+            text = line(done)
+            show(math.isnan(done.log_likelihood), text, advance=1, description=text)
 
         yield on_round
-        return
-
-    with _bar(console, MofNCompleteColumn(), _text(), TimeRemainingColumn()) as bar:
-        task = bar.add_task("asking the clients", total=n_rounds)
-
-        def on_round_bar(done: "Round") -> None:
-            if then is not None:
-                then(done)
-            bar.update(task, advance=1, description=line(done))
-
-        yield on_round_bar
 
 
 def learning_progress(
@@ -100,13 +91,6 @@ def learning_progress(
 @contextlib.contextmanager
 def selection_progress(console: Console) -> Iterator[Callable[["Round"], None]]:
     """A function that shows each round of a selection: all K at once, or a line a stage when piped."""
-
-    def cells(done: "Round") -> list[tuple[str, str, str]]:
-        return [
-            (str(k), f"{value:.4f}", "climbing" if k in done.running else "done")
-            for k, value in done.values.items()
-        ]
-
     if not console.is_terminal:
         show = _by_stage(console)
 
@@ -122,13 +106,12 @@ def selection_progress(console: Console) -> Iterator[Callable[["Round"], None]]:
     with Live(console=console, transient=True) as live:
 
         def on_round_live(done: "Round") -> None:
-            table = Table(
-                title=f"round {done.number}, {counted(done.n_clients or 0, 'fitted client')}"
-            )
+            clients = counted(done.n_clients or 0, "fitted client")
+            table = Table(title=f"round {done.number}, {clients}")
             for heading in ("K", "log-likelihood", ""):
                 table.add_column(heading, justify="right")
-            for row in cells(done):
-                table.add_row(*row)
+            for k, value in done.values.items():
+                table.add_row(str(k), f"{value:.4f}", "climbing" if k in done.running else "done")
             live.update(table)
 
         yield on_round_live
@@ -169,7 +152,9 @@ def sweep_progress(console: Console) -> Iterator[Callable[["SweepProgress"], Non
 @contextlib.contextmanager
 def packing_progress(console: Console) -> Iterator[Callable[["Packed"], None]]:
     """A function that shows each shard as it is written: a bar of rows, or lines when piped."""
-    with _shares(console, "reading", _text(), TimeRemainingColumn()) as show:
+    with _shown(
+        console, _by_share(console), "reading", None, _text(), TimeRemainingColumn()
+    ) as show:
 
         def on_shard(done: "Packed") -> None:
             clients, total = counted(done.n_clients, "client"), done.total_rows
@@ -184,34 +169,41 @@ def packing_progress(console: Console) -> Iterator[Callable[["Packed"], None]]:
 @contextlib.contextmanager
 def drawing_progress(console: Console, n_clients: int) -> Iterator[Callable[[int], None]]:
     """A function that shows how many clients have been drawn: a bar, or lines when piped."""
-    with _shares(console, "drawing", MofNCompleteColumn(), TimeRemainingColumn()) as show:
+    columns = MofNCompleteColumn(), TimeRemainingColumn()
+    with _shown(console, _by_share(console), "drawing", n_clients, *columns) as show:
 
         def on_file(n_drawn: int) -> None:
             line = f"{n_drawn:,} of {counted(n_clients, 'client')}"
-            show(n_drawn / n_clients, line, completed=n_drawn, total=n_clients)
+            show(n_drawn / n_clients, line, completed=n_drawn)
 
         yield on_file
 
 
 @contextlib.contextmanager
-def _shares(
-    console: Console, begin: str, *columns: ProgressColumn
-) -> Iterator[Callable[..., None]]:
-    """A function of the share that is done, a line for a pipe, and what a bar shows on a terminal."""
-    if console.is_terminal:
-        with _bar(console, *columns) as bar:
-            task = bar.add_task(begin, total=None)
-            yield lambda _share, _line, **shown: bar.update(task, **shown)
+def _shown(
+    console: Console, piped: Callable[[Any, str], None], begin: str, total: int | None,
+    *columns: ProgressColumn,
+) -> Iterator[Callable[..., None]]:  # fmt: skip
+    """A function of the stage or the share done and a line, for a pipe, and of what a bar shows."""
+    if not console.is_terminal:
+        yield lambda at, line, **_: piped(at, line)
         return
+    with _bar(console, *columns) as bar:
+        task = bar.add_task(begin, total=total)
+        yield lambda _at, _line, **shown: bar.update(task, **shown)
+
+
+def _by_share(console: Console) -> Callable[[float, str], None]:
+    """A function of the share that is done and a line, which it shows every so often."""
     next_ = 0.0
 
-    def show(share: float, line: str, **_: object) -> None:
+    def show(share: float, line: str) -> None:
         nonlocal next_
         if share >= next_:
             next_ = share + 1 / _PIPED_LINES
             console.out(line)
 
-    yield show
+    return show
 
 
 def _by_stage(console: Console) -> Callable[[object, str], None]:

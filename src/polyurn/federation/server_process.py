@@ -41,15 +41,15 @@ from polyurn.wording import counted
 _ROUNDING = 1e-9
 
 
-def perform(exchange: Exchange, folder: JobFolder, *, expected: int | None = None) -> None:
+def perform(exchange: Exchange, folder: JobFolder) -> None:
     """Ask the nodes until there is a model, and write it into the folder.
 
-    The first round waits for `expected` nodes to connect, by default all of them. A failure is an event
-    of the folder before it is raised.
+    The first round waits for all nodes to connect. A failure is an event of the folder before it is
+    raised.
     """
     keep_pid(folder.pid, os.getpid())
     try:
-        _perform(exchange, folder, expected)
+        _perform(exchange, folder)
     except PolyurnError as error:
         folder.fail(str(error))
         raise
@@ -63,7 +63,7 @@ def perform(exchange: Exchange, folder: JobFolder, *, expected: int | None = Non
         folder.pid.unlink(missing_ok=True)
 
 
-def _perform(exchange: Exchange, folder: JobFolder, expected: int | None) -> None:
+def _perform(exchange: Exchange, folder: JobFolder) -> None:
     job = folder.read()
     files = FederationFolder(job.federation)
     federation = files.read()
@@ -73,7 +73,7 @@ def _perform(exchange: Exchange, folder: JobFolder, expected: int | None) -> Non
         job,
         roster=federation.roster,
         clients_per_node=federation.clients_per_node,
-        expected=len(names) if expected is None else expected,
+        expected=len(names),
         rng=job.seed if isinstance(job, MixtureJob) else None,
         on_change=lambda number, left, joined: folder.tell({
             "round": number, "left": {names[node]: why for node, why in left.items()},

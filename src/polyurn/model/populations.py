@@ -531,13 +531,9 @@ def size_distribution(sizes: SizesLike) -> Sizes:
         )
     if not np.isfinite(given).all() or (given != np.rint(given)).any() or given.min() < 1:
         raise ParameterError("expected client sizes that are whole numbers of at least 1")
-    return _empirical(given.astype(np.int64))
-
-
-def _empirical(sizes: Ints) -> Sizes:
-    """The histogram of the sizes: a bin of width one for each that occurs, and gaps between them."""
-    bins = SizeBins(np.unique(np.concatenate([[1], sizes, sizes + 1])))
-    return Sizes(bins, np.bincount(bins.locate(sizes), minlength=bins.n_bins)[None] / len(sizes))
+    whole = given.astype(np.int64)  # a bin of width one for each that occurs, and gaps between them
+    bins = SizeBins(np.unique(np.concatenate([[1], whole, whole + 1])))
+    return Sizes(bins, np.bincount(bins.locate(whole), minlength=bins.n_bins)[None] / len(whole))
 
 
 def _marginal(marginal: ArrayLike) -> Floats:

@@ -5,7 +5,6 @@ another fit, another K. A charge is never taken back, whether or not an answer c
 `storage/ledger_file.py` has the file, `accounting.py` the cost of a charge.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -184,16 +183,6 @@ class PrivacyLedger:
     def epsilon_spent(self) -> float:
         """The ε of everything that was charged, at the ledger's δ."""
         return epsilon_of([charge.sigma for charge in self.charges], self.budget.delta)
-
-    @property
-    def sigma_left(self) -> float:
-        """The noise multiplier of all further releases together that uses the budget up; may be inf."""
-        kept = self._entries.read()
-        budget = _budget(kept)
-        left = sigma_for(budget.epsilon, budget.delta) ** -2 - spent(
-            c.sigma for c in _charges(kept)
-        )
-        return 1 / math.sqrt(left) if left > 0 else math.inf
 
     def charge(
         self,

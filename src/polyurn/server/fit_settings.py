@@ -6,7 +6,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from polyurn.errors import ParameterError
 from polyurn.model.sizes import SizeBins
 from polyurn.model.trees import Tree
 from polyurn.typed.arguments import checked
+from polyurn.typed.declared import Above, AtLeast, Between, check_declared
 from polyurn.wording import counted, ranges
 
 # A result keeps every round; no fit has needed a thousand.
@@ -78,26 +79,17 @@ DEFAULT = Policy()
 class Settings:
     """How long a search goes on, which clients it asks, and how much they may send; see `fit`."""
 
-    max_rounds: int = 50
+    max_rounds: Annotated[int, Between(3, MOST_ROUNDS)] = 50
     cohort_size: int | None = None
-    tol: float = 1e-3
-    patience: int = 3
-    max_upload: int = 50_000
+    tol: Annotated[float, Above(0)] = 1e-3
+    patience: Annotated[int, AtLeast(0)] = 3
+    max_upload: Annotated[int, AtLeast(1)] = 50_000
     policy: Policy = DEFAULT
     shape: Shape = "dirichlet"
     tree: Tree | None = None
 
     def __post_init__(self) -> None:
-        if not 3 <= self.max_rounds <= MOST_ROUNDS:
-            raise ParameterError(
-                f"expected max_rounds from 3 to {MOST_ROUNDS}, got {self.max_rounds}"
-            )
-        if not self.tol > 0:  # NaN is not
-            raise ParameterError(f"expected tol above 0, got {self.tol}")
-        if self.max_upload < 1:
-            raise ParameterError(f"expected max_upload of at least 1, got {self.max_upload}")
-        if self.patience < 0:
-            raise ParameterError(f"expected patience of at least 0 rounds, got {self.patience}")
+        check_declared(self)
         for name, value in vars(self.policy).items():
             numbers = value if isinstance(value, tuple) else (value,)
             low, bound = (0.0, "of at least 0") if name in _MAY_BE_ZERO else (1e-300, "above 0")

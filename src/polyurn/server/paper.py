@@ -75,8 +75,12 @@ def fit_paper(
         n_components=n_components, n_categories=n_categories, size_prior=size_prior,
         category_prior=category_prior,
     )  # fmt: skip
-    _check_rounds(n_rounds)
-    report = on_round or _unreported
+    if not 2 <= n_rounds <= MOST_ROUNDS:
+        raise ParameterError(
+            f"expected n_rounds from 2, one for each of the two algorithms, to {MOST_ROUNDS}, "
+            f"got {n_rounds}"
+        )
+    report = on_round or (lambda _: None)
     priors = {"size_prior": size_prior, "category_prior": category_prior}
 
     start = Initialise(n_components, n_categories, size_bins(sizes, max_size))
@@ -223,15 +227,3 @@ def size_masses(size_counts: Floats, *, size_prior: float) -> Floats:
     """
     masses = size_counts + size_prior / size_counts.shape[1]
     return np.asarray(masses / masses.sum(axis=1, keepdims=True))
-
-
-def _check_rounds(n_rounds: int) -> None:
-    if not 2 <= n_rounds <= MOST_ROUNDS:
-        raise ParameterError(
-            f"expected n_rounds from 2, one for each of the two algorithms, to {MOST_ROUNDS}, "
-            f"got {n_rounds}"
-        )
-
-
-def _unreported(_: Round) -> None:
-    """The default of `on_round`."""

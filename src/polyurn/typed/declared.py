@@ -83,7 +83,7 @@ class Between:
     def text(self) -> str:
         if self.most == math.inf:
             return f"of at least {self.least:g}"
-        return f"from {self.least:g} to {self.most:g}"
+        return f"from {self.least:.15g} to {self.most:.15g}"
 
     def fits(self, value: Any) -> bool:
         return bool(self.least <= value <= self.most)  # NaN is not

@@ -9,7 +9,7 @@ docs/privacy.md explains the algorithm and its cost.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -125,11 +125,15 @@ def fit_private(
     if several and len(numbers) < 2:
         raise ParameterError("expected a number of components above 1, got none")
     plan = plan or (CHOOSING if several else SINGLE if n_components == 1 else DEFAULT)
-    run = _Run(
-        aggregator, plan, epsilon=epsilon, delta=delta, trust=trust, ledger=ledger, noise=noise,
-        numbers=numbers, n_categories=n_categories, max_size=max_size, sizes=sizes, rng=rng,
-        on_round=on_round,
-    )  # fmt: skip
+    for k in (numbers[0], numbers[-1]):
+        check_model(n_components=k, n_categories=n_categories, size_prior=0.0, category_prior=0.0)
+    by_default = SizeBins.logarithmic(max_size, per_doubling=_PER_DOUBLING)
+    bins = size_bins(sizes, max_size) if isinstance(sizes, SizeBins) else by_default
+    layer = as_private(aggregator, epsilon, delta, trust=trust, ledger=ledger, noise=noise)
+    random, sigma = np.random.default_rng(rng), sigma_for(epsilon, delta)
+    rounds = PrivateRounds(layer, sigma, plan, random, on_round=on_round)
+    rounds.survey(n_categories, bins)
+    run = _Run(layer, rounds, own_sizes=sizes != "shared")
     return _fit_several(run, numbers) if several else _fit_one(run, numbers[0])
 
 
@@ -169,30 +173,11 @@ def _fit_several(run: "_Run", numbers: Sequence[int]) -> Fit:
 
 
 class _Run:
-    """The rounds of one fit or choice, from its settings to its result."""
+    """The rounds of one fit or choice, after the survey."""
 
-    def __init__(
-        self, aggregator: Aggregator, plan: Plan, *, epsilon: float, delta: float, trust: Trust,
-        ledger: PrivacyLedger | None, noise: Noise, numbers: Sequence[int], n_categories: int,
-        max_size: int, sizes: PrivateSizes, rng: Seed,
-        on_round: Callable[[Round], None] | None
-    ) -> None:  # fmt: skip
-        for k in (numbers[0], numbers[-1]):
-            check_model(
-                n_components=k, n_categories=n_categories, size_prior=0.0, category_prior=0.0
-            )
-        by_default = SizeBins.logarithmic(max_size, per_doubling=_PER_DOUBLING)
-        bins = size_bins(sizes, max_size) if isinstance(sizes, SizeBins) else by_default
-        self._layer = as_private(
-            aggregator, epsilon, delta, trust=trust, ledger=ledger, noise=noise
-        )
-        self.rounds = PrivateRounds(
-            self._layer, sigma_for(epsilon, delta), plan, np.random.default_rng(rng),
-            on_round=on_round,
-        )  # fmt: skip
-        self.rounds.survey(n_categories, bins)
-        self.plan, self.population = plan, self.rounds.population
-        self._own_sizes = sizes != "shared"
+    def __init__(self, layer: Any, rounds: PrivateRounds, *, own_sizes: bool) -> None:
+        self._layer, self.rounds, self._own_sizes = layer, rounds, own_sizes
+        self.plan, self.population = rounds.plan, rounds.population
 
     def begin(self, mixtures: Iterable[Mixture]) -> list[PrivateStart]:
         """Climbers that begin at these mixtures."""

@@ -16,7 +16,6 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.random import SeedSequence
-from numpy.typing import NDArray
 from scipy import sparse
 
 from polyurn.client.answers import Threads, answer_rows
@@ -25,6 +24,7 @@ from polyurn.client.rows import Rows, pack
 from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.storage.shards import ShardFolder, open_shards
 from polyurn.typed.arguments import checked
+from polyurn.typed.declared import Bools, Floats, Ints, Seed
 from polyurn.wire import Batch, Part, Query, S, Statistics
 from polyurn.wording import counted
 
@@ -56,7 +56,7 @@ class ShardDraw:
     cohort: int | None = None
     choose: SeedSequence | None = None
 
-    def members(self, n_clients: int) -> NDArray[np.int64] | None:
+    def members(self, n_clients: int) -> Ints | None:
         """The clients that take part; None if all do."""
         if self.cohort is None:
             return None
@@ -69,19 +69,14 @@ class AtHand:
     """The clients of all shards with the lowest buckets, if there are any, and the buckets."""
 
     rows: Rows | None
-    buckets: NDArray[np.float64]
+    buckets: Floats
 
 
 class ShardRounds:
     """The draws of rounds over shards with these numbers of clients, `n_bytes` in all."""
 
     def __init__(
-        self,
-        n_clients: Sequence[int],
-        n_bytes: int,
-        *,
-        rng: int | np.random.Generator | None,
-        sampling: Sampling,
+        self, n_clients: Sequence[int], n_bytes: int, *, rng: Seed, sampling: Sampling
     ) -> None:
         self._each, self.n_clients = list(n_clients), sum(n_clients)
         self._rng, self._sampling = np.random.default_rng(rng), sampling
@@ -142,10 +137,7 @@ class ShardClients:
     """
 
     def __init__(
-        self,
-        folder: "str | os.PathLike[str] | ShardFolder",
-        rng: int | np.random.Generator | None,
-        sampling: Sampling,
+        self, folder: "str | os.PathLike[str] | ShardFolder", rng: Seed, sampling: Sampling
     ) -> None:
         self.folder = folder if isinstance(folder, ShardFolder) else open_shards(folder)
         self.categories = self.folder.categories
@@ -170,7 +162,7 @@ class ShardClients:
             sums = query.shaped(self._result(answer(asked, draws)))
         return with_noise(query, sums, n_adders=n_members)
 
-    def held_out(self, share: float) -> NDArray[np.bool_]:
+    def held_out(self, share: float) -> Bools:
         """Who scores and is never fitted, shape (n_clients,), in a selection that holds out a share."""
         shards = zip(self._rounds.everyone(), self.folder.shards, strict=True)
         drawn = [_buckets(draw, shard.n_clients) >= 1.0 - share for draw, shard in shards]
@@ -201,8 +193,8 @@ class ShardClients:
     def _joined(self, parts: "Routed", near: Any, far: Any) -> Any:
         return parts.joined(near, far)
 
-    def _result(self, vector: Any) -> NDArray[np.float64]:
-        return cast("NDArray[np.float64]", vector)
+    def _result(self, vector: Any) -> Floats:
+        return cast("Floats", vector)
 
     def __repr__(self) -> str:
         many = counted(len(self.folder.shards), "shard")
@@ -243,7 +235,7 @@ class ShardAggregator(ShardClients):
         self,
         folder: str | os.PathLike[str] | ShardFolder,
         *,
-        rng: int | np.random.Generator | None = None,
+        rng: Seed = None,
         sampling: Sampling = "fixed",
         n_threads: Threads = 1,
     ) -> None:
@@ -251,15 +243,15 @@ class ShardAggregator(ShardClients):
         self._n_threads = n_threads
         self._at_hand: AtHand | None = None
 
-    def _sum(self, query: Query[Any], draws: Sequence[ShardDraw]) -> NDArray[np.float64]:
+    def _sum(self, query: Query[Any], draws: Sequence[ShardDraw]) -> Floats:
         """The sum over shards, each of which is mapped for as long as it answers."""
 
-        def one(draw: ShardDraw) -> NDArray[np.float64]:
+        def one(draw: ShardDraw) -> Floats:
             return answer_shard(query, self.folder.rows(draw.shard), draw)
 
         return tree_sum(self._map(one, draws))
 
-    def _near(self, query: Query[Any], draw: ShardDraw) -> NDArray[np.float64]:
+    def _near(self, query: Query[Any], draw: ShardDraw) -> Floats:
         """The sum over those at hand, who are looked for in all shards when they are first asked."""
         if self._at_hand is None:
             share = self._rounds.share_at_hand
@@ -289,7 +281,7 @@ class ShardAggregator(ShardClients):
                     future.cancel()
 
 
-def answer_shard(query: Query[Any], rows: Rows, draw: ShardDraw) -> NDArray[np.float64]:
+def answer_shard(query: Query[Any], rows: Rows, draw: ShardDraw) -> Floats:
     """The sum of the answers of a shard's clients, as a vector."""
     buckets = _buckets(draw, rows.n_clients) if _has_part(query) else None
     members = draw.members(rows.n_clients)
@@ -300,14 +292,14 @@ def answer_shard(query: Query[Any], rows: Rows, draw: ShardDraw) -> NDArray[np.f
 
 def low_buckets(
     rows: Rows, draw: ShardDraw, share: float
-) -> tuple["sparse.csr_array[Any]", NDArray[np.float64]]:
+) -> tuple["sparse.csr_array[Any]", Floats]:
     """The histograms of a shard's clients whose buckets are below `share`, and the buckets."""
     buckets = _buckets(draw, rows.n_clients)
     members = np.flatnonzero(buckets < share).astype(np.uint32)
     return rows.counts_of(members), buckets[members]
 
 
-def put_at_hand(parts: Iterable[tuple["sparse.csr_array[Any]", NDArray[np.float64]]]) -> AtHand:
+def put_at_hand(parts: Iterable[tuple["sparse.csr_array[Any]", Floats]]) -> AtHand:
     """The clients of several shards together."""
     counts, buckets = zip(*parts, strict=True)
     if not sum(map(len, buckets)):
@@ -315,7 +307,7 @@ def put_at_hand(parts: Iterable[tuple["sparse.csr_array[Any]", NDArray[np.float6
     return AtHand(pack(sparse.csr_array(sparse.vstack(counts))), np.concatenate(buckets))
 
 
-def answer_at_hand(query: Query[Any], clients: AtHand, play: SeedSequence) -> NDArray[np.float64]:
+def answer_at_hand(query: Query[Any], clients: AtHand, play: SeedSequence) -> Floats:
     """The sum over those at hand whom a query to parts of the clients means, as a vector."""
     if clients.rows is None:
         return np.zeros(query.n_numbers)
@@ -336,7 +328,7 @@ class Routed:
     far: Batch | None
     leaves: tuple[tuple[bool, int], ...]
 
-    def joined(self, near: NDArray[np.float64], far: NDArray[np.float64]) -> NDArray[np.float64]:
+    def joined(self, near: Floats, far: Floats) -> Floats:
         """The answer to the whole query."""
         at = {True: 0, False: 0}
         answers = {True: near, False: far}
@@ -387,7 +379,7 @@ def _has_part(query: Query[Any]) -> bool:
             return False
 
 
-def _buckets(draw: ShardDraw, n_clients: int) -> NDArray[np.float64]:
+def _buckets(draw: ShardDraw, n_clients: int) -> Floats:
     return np.random.default_rng(draw.buckets).random(n_clients)
 
 
@@ -395,7 +387,7 @@ def _seeds(rng: np.random.Generator, n: int) -> list[SeedSequence]:
     return cast(SeedSequence, rng.bit_generator.seed_seq).spawn(n)
 
 
-def add_group(vectors: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+def add_group(vectors: Sequence[Floats]) -> Floats:
     """The sum of a group, from the left to the right."""
     total = vectors[0].copy()
     for vector in vectors[1:]:
@@ -403,13 +395,13 @@ def add_group(vectors: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     return total
 
 
-def tree_sum(vectors: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
+def tree_sum(vectors: Iterable[Floats]) -> Floats:
     """The sum of at least one vector of shape (n,); few of them are held at once.
 
     >>> tree_sum(np.full(1, float(i)) for i in range(40)).tolist()
     [780.0]
     """
-    levels: list[list[NDArray[np.float64]]] = [[]]
+    levels: list[list[Floats]] = [[]]
     for vector in vectors:
         _put(levels, 0, vector)
     for level in range(len(levels)):  # groups at the end are smaller
@@ -422,7 +414,7 @@ def tree_sum(vectors: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
     return last
 
 
-def _put(levels: list[list[NDArray[np.float64]]], level: int, vector: NDArray[np.float64]) -> None:
+def _put(levels: list[list[Floats]], level: int, vector: Floats) -> None:
     """Put a vector into a level; a full group goes one level up as its sum."""
     if level == len(levels):
         levels.append([])

@@ -8,11 +8,9 @@ from polyurn.commands.console import print_data, print_json
 from polyurn.commands.declare import argument
 from polyurn.commands.looks import DriftOptions, drift_json, show_drift
 from polyurn.commands.options import AS_JSON, SEED, TABLE, THREADS, JudgedOptions, PrivacyOptions
+from polyurn.typed.declared import Floats
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from polyurn.model.mdm import MDM
     from polyurn.sources.clients import ClientTable, PackedClients
 
@@ -78,7 +76,7 @@ class _Mean:
     def __init__(self) -> None:
         self._n, self._mean, self._squares = 0, 0.0, 0.0
 
-    def add(self, values: "NDArray[np.float64]") -> None:
+    def add(self, values: "Floats") -> None:
         """Add a block of clients."""
         import numpy as np
 

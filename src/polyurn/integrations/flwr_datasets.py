@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.integrations.huggingface import client_dataset, dataset_features, dataset_labels
@@ -22,6 +21,7 @@ from polyurn.partitioning.assign import cover, partition
 from polyurn.partitioning.result import Partition, Shortfall
 from polyurn.storage.models import ZOO, load
 from polyurn.storage.partitions import load_partition
+from polyurn.typed.declared import Ints
 from polyurn.zoo.federations import like
 
 try:
@@ -241,7 +241,7 @@ class MDMPartitioner(FixedPartitioner):
         found = dataset_labels(self.dataset, self._partition_by)
         if self._relabel is not None:
             self._population = self._relabel(found)
-        labels: Labels | NDArray[np.int64] = found
+        labels: Labels | Ints = found
         if self._categories is None or names_of(self._population) is not None:
             given["match"] = self._match
         else:  # the population is named here

@@ -7,8 +7,6 @@ much they differ is `server/feature_choice.py`.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from polyurn.aggregate.local import LocalAggregator
 from polyurn.client.bins import Bins
 from polyurn.client.candidates import FeatureColumn, label_by_column, lacking_columns, n_lacking
@@ -27,6 +25,7 @@ from polyurn.server.feature_choice import (
     thin_categories,
 )
 from polyurn.typed.arguments import checked
+from polyurn.typed.declared import Seed
 
 _MOST_BINS = 1_000
 
@@ -79,7 +78,7 @@ def table_features(
     bins: Mapping[str, Bins] | None = None,
     n_bins: int = 10,
     proxy: object = None,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> TableFeatures:
     """How much the clients of a data frame differ in its columns, and what to model.
 

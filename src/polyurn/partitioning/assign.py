@@ -10,7 +10,7 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from polyurn.counts import Counts, check_counts, client_sizes
@@ -25,6 +25,7 @@ from polyurn.partitioning.result import Partition, PartitionReport, Shortfall, c
 from polyurn.partitioning.styled import draw_with_style
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import numbers
+from polyurn.typed.declared import Bools, Ints, Seed
 from polyurn.wording import counted
 
 # Clients that `cover` draws at a time: 32 MB of histograms.
@@ -46,7 +47,7 @@ def partition(
     features: ArrayLike | None = None,
     match: Match | None = None,
     test: float | None = None,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> Partition:
     """Give each client proxy points that have its histogram.
 
@@ -154,7 +155,7 @@ def cover(
     style: Style | None = None,
     features: ArrayLike | None = None,
     match: Match | None = None,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> Partition:
     """Draw clients until the proxy data are used up, each point once.
 
@@ -195,8 +196,8 @@ def cover(
         raise PartitionError("expected at least one proxy point, got none")
     available = np.bincount(codes, minlength=n_categories)
     left, asked = available, np.zeros(n_categories, np.int64)
-    parts: list[NDArray[np.int64]] = []
-    redrawn: list[NDArray[np.int64]] = []
+    parts: list[Ints] = []
+    redrawn: list[Ints] = []
     n_clients, n_drawn, cut = 0, 16, 0
     while left.any():  # every client takes a point at least
         drawn = sample_counts(population, n_drawn, rng)
@@ -245,7 +246,7 @@ def held_categories(counts: object, labels: ArrayLike) -> Counts:
     return held[np.flatnonzero(np.asarray(held.sum(axis=1)).reshape(-1) > 0)]
 
 
-def has_points(labels: ArrayLike, n_categories: int) -> NDArray[np.bool_]:
+def has_points(labels: ArrayLike, n_categories: int) -> Bools:
     """Which of so many categories the proxy data have, shape (n_categories,)."""
     codes = numbers(labels, "labels")
     return np.isin(np.arange(n_categories), codes)
@@ -270,14 +271,14 @@ def _histograms(
 
 
 def _given(
-    codes: NDArray[np.int64],
+    codes: Ints,
     table: Counts,
     style: Style | None,
     features: ArrayLike | None,
     rng: np.random.Generator,
     *,
-    asked: NDArray[np.int64],
-    redrawn: NDArray[np.int64],
+    asked: Ints,
+    redrawn: Ints,
     cut: int = 0,
     replace: bool,
     shortfall: Shortfall,
@@ -361,17 +362,17 @@ def _check_settings(shortfall: Shortfall, population: Population | None, n_categ
         )
 
 
-def _column_sums(table: Counts) -> NDArray[np.int64]:
+def _column_sums(table: Counts) -> Ints:
     return np.asarray(table.sum(axis=0, dtype=np.int64)).reshape(-1)
 
 
-def _column_max(table: Counts) -> NDArray[np.int64]:
+def _column_max(table: Counts) -> Ints:
     if isinstance(table, np.ndarray):
         return np.asarray(table.max(axis=0), np.int64)
     return np.asarray(table.max(axis=0).toarray(), np.int64).reshape(-1)
 
 
-def _n_repeats(table: Counts, available: NDArray[np.int64]) -> int:
+def _n_repeats(table: Counts, available: Ints) -> int:
     """How many points clients are given beyond one of each that there is."""
     if not (_column_max(table) > available).any():
         return 0
@@ -379,7 +380,7 @@ def _n_repeats(table: Counts, available: NDArray[np.int64]) -> int:
     return int(np.maximum(cells.data - available[cells.col], 0).sum())
 
 
-def _short_clients(table: Counts, available: NDArray[np.int64]) -> NDArray[np.int64]:
+def _short_clients(table: Counts, available: Ints) -> Ints:
     """Clients that ask for more points of a category than there are."""
     if isinstance(table, np.ndarray):
         return np.flatnonzero((table > available).any(axis=1))
@@ -387,7 +388,7 @@ def _short_clients(table: Counts, available: NDArray[np.int64]) -> NDArray[np.in
     return np.unique(clients[table.data > available[table.indices]])
 
 
-def _refuse(needed: NDArray[np.int64], available: NDArray[np.int64]) -> None:
+def _refuse(needed: Ints, available: Ints) -> None:
     missing = np.maximum(needed - available, 0)
     if missing.any():
         short = np.flatnonzero(missing)
@@ -400,12 +401,8 @@ def _refuse(needed: NDArray[np.int64], available: NDArray[np.int64]) -> None:
 
 
 def _resample(
-    table: Counts,
-    available: NDArray[np.int64],
-    population: Population,
-    replace: bool,
-    rng: np.random.Generator,
-) -> tuple[Counts, NDArray[np.int64]]:
+    table: Counts, available: Ints, population: Population, replace: bool, rng: np.random.Generator
+) -> tuple[Counts, Ints]:
     """The same histograms, those that cannot be served drawn again; and which these are."""
     sizes, n_points = client_sizes(table), int(available.sum())
     needed = int(sizes.max()) if replace else int(sizes.sum())
@@ -436,17 +433,14 @@ class Served:
     `cut` is how many points fewer than it asked for the last one holds, because nothing was left.
     """
 
-    counts: NDArray[np.int64]  # (n_served, n_categories)
-    left: NDArray[np.int64]  # (n_categories,)
-    redrawn: NDArray[np.int64]  # (n_redrawn,)
+    counts: Ints  # (n_served, n_categories)
+    left: Ints  # (n_categories,)
+    redrawn: Ints  # (n_redrawn,)
     cut: int
 
 
 def serve(
-    counts: NDArray[np.int64],
-    available: NDArray[np.int64],
-    population: Population,
-    rng: np.random.Generator,
+    counts: Ints, available: Ints, population: Population, rng: np.random.Generator
 ) -> Served:
     """Serve clients one after the other until all are served or nothing is left.
 
@@ -476,9 +470,7 @@ def serve(
     return Served(counts[:start], available, np.array(redrawn, np.int64), cut)
 
 
-def redraw(
-    size: int, available: NDArray[np.int64], population: Population, rng: np.random.Generator
-) -> NDArray[np.int64]:
+def redraw(size: int, available: Ints, population: Population, rng: np.random.Generator) -> Ints:
     """A client of `size` points, with no more of a category than is available, at most `available.sum()`
     in all.
 
@@ -500,13 +492,7 @@ def redraw(
     return counts
 
 
-def _continued(
-    mdm: MDM,
-    counts: NDArray[np.int64],
-    missing: int,
-    left: NDArray[np.bool_],
-    rng: np.random.Generator,
-) -> NDArray[np.int64]:
+def _continued(mdm: MDM, counts: Ints, missing: int, left: Bools, rng: np.random.Generator) -> Ints:
     """The next `missing` points of a client that holds `counts`, given that all are from `left`.
 
     A Pólya urn that goes on: component by its posterior probability, then a Dirichlet-multinomial of
@@ -529,9 +515,7 @@ def _continued(
     return more
 
 
-def _borrowed(
-    population: Population, missing: int, left: NDArray[np.bool_], rng: np.random.Generator
-) -> NDArray[np.int64]:
+def _borrowed(population: Population, missing: int, left: Bools, rng: np.random.Generator) -> Ints:
     """`missing` points like those that a client of the population has of what is `left`.
 
     A part of that client's points if it has enough of them, and all of them several times over if not.
@@ -551,20 +535,18 @@ def _borrowed(
     raise _no_client(left, f"among {tried}")
 
 
-def sample_counts(
-    population: Population, n_clients: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
+def sample_counts(population: Population, n_clients: int, rng: np.random.Generator) -> Ints:
     """Draw clients of a population and check them; an array of their own."""
     drawn = population.sample(n_clients, rng=rng)
     return dense(check_counts(drawn, n_categories=population.n_categories))
 
 
-def dense(counts: Counts) -> NDArray[np.int64]:
+def dense(counts: Counts) -> Ints:
     """Histograms as a new array of 64-bit whole numbers."""
     return (counts if isinstance(counts, np.ndarray) else counts.toarray()).astype(np.int64)
 
 
-def _no_client(left: NDArray[np.bool_], which: str) -> ShortfallError:
+def _no_client(left: Bools, which: str) -> ShortfallError:
     return ShortfallError(
         f"the population has no client {which} that holds only categories of which points are left "
         "({}); use another population, or fewer clients",

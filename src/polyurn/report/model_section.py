@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 import altair as alt
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import rel_entr
 
 from polyurn.model.component_summary import FEW, many_components
@@ -34,6 +33,7 @@ from polyurn.report.charts import (
 from polyurn.report.material import Material
 from polyurn.report.parts import Column, Figure, Panel, Section, Table, across, pivoted
 from polyurn.server.fit_results import HALF_WIDTH, Fit, StartPath
+from polyurn.typed.declared import Floats, Ints
 from polyurn.wording import capital, counted
 
 # More lines than colours that an eye tells apart, and more columns than fit on a page.
@@ -311,7 +311,7 @@ def size_rows(mdm: MDM) -> Rows:
     ]
 
 
-def _shown(reached: NDArray[np.float64]) -> NDArray[np.int64]:
+def _shown(reached: Floats) -> Ints:
     """The bins at which a curve is drawn: where it rises and just before, or at so many of its levels.
 
     By levels, not evenly, the drawn steps are nowhere lower than the curve by more than one level, and a

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 
 import altair as alt
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from polyurn.comparison.comparison_results import Comparison, in_range, short
@@ -36,6 +35,7 @@ from polyurn.report.material import Material
 from polyurn.report.model_section import QUANTILES
 from polyurn.report.parts import Column, Figure, Panel, Section, Table, across, pivoted
 from polyurn.report.tsne import tsne
+from polyurn.typed.declared import Floats, Ints, Seed
 from polyurn.zoo.cards import profile
 
 # Clients of a strip, and categories that have a colour of their own in it.
@@ -178,9 +178,7 @@ def _distances(comparison: Comparison) -> Figure:
 # ------------------------------------------------------------------------ the plane
 
 
-def joint_plane(
-    counts: Mapping[str, NDArray[np.int64]], *, rng: int | np.random.Generator | None = None
-) -> dict[str, NDArray[np.float64]]:
+def joint_plane(counts: Mapping[str, Ints], *, rng: Seed = None) -> dict[str, Floats]:
     """Places of all clients in one plane, by t-SNE of their normalised histograms.
 
     Counts of shape (n_clients, n_categories) by name; positions of shape (n_clients, 2) by name.
@@ -199,7 +197,7 @@ def joint_plane(
     return dict(zip(counts, np.split(positions, ends), strict=True))
 
 
-def plane_rows(positions: Mapping[str, NDArray[np.float64]]) -> Rows:
+def plane_rows(positions: Mapping[str, Floats]) -> Rows:
     """Every client's position in the plane."""
     return [
         {"population": name, "x": round(float(x), 2), "y": round(float(y), 2)}
@@ -208,7 +206,7 @@ def plane_rows(positions: Mapping[str, NDArray[np.float64]]) -> Rows:
     ]
 
 
-def neighbour_rows(positions: Mapping[str, NDArray[np.float64]]) -> Rows:
+def neighbour_rows(positions: Mapping[str, Floats]) -> Rows:
     """Of the nearest neighbours of each population's clients in the plane, whose they are.
 
     Where populations are alike, every row has the shares of the populations themselves.
@@ -235,7 +233,7 @@ def neighbour_rows(positions: Mapping[str, NDArray[np.float64]]) -> Rows:
     ]
 
 
-def _plane(positions: Mapping[str, NDArray[np.float64]]) -> Figure:
+def _plane(positions: Mapping[str, Floats]) -> Figure:
     rows = plane_rows(positions)
     hidden = alt.Axis(labels=False, ticks=False, domain=False, grid=False, title=None)
     # A margin of its own, so that nothing moves when the reader hides a population.
@@ -275,7 +273,7 @@ def _plane(positions: Mapping[str, NDArray[np.float64]]) -> Figure:
 # ------------------------------------------------------------------------ sizes and contents
 
 
-def population_size_rows(counts: Mapping[str, NDArray[np.int64]]) -> Rows:
+def population_size_rows(counts: Mapping[str, Ints]) -> Rows:
     """The share of each population's clients that hold at most so many points."""
     levels = np.linspace(0, 1, _N_QUANTILES)
     return [
@@ -287,7 +285,7 @@ def population_size_rows(counts: Mapping[str, NDArray[np.int64]]) -> Rows:
     ]
 
 
-def sizes_figure(clients: Mapping[str, NDArray[np.int64]]) -> Figure:
+def sizes_figure(clients: Mapping[str, Ints]) -> Figure:
     """How much clients hold, population by population."""
     rows = population_size_rows(clients)
     looks = populations(rows)
@@ -321,7 +319,7 @@ def sizes_figure(clients: Mapping[str, NDArray[np.int64]]) -> Figure:
 
 
 def strip_rows(
-    counts: Mapping[str, NDArray[np.int64]], categories: Sequence[str], *, rng: np.random.Generator
+    counts: Mapping[str, Ints], categories: Sequence[str], *, rng: np.random.Generator
 ) -> Rows:
     """What some clients of each population hold, category by category.
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import altair as alt
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.comparison.comparison_results import SIMULATED
 from polyurn.model.style import Style
@@ -34,6 +33,7 @@ from polyurn.report.material import Material, ProxyPoints, StyledClients, StyleM
 from polyurn.report.parts import Column, Figure, Panel, Pictures, Section, Strip, Table
 from polyurn.report.pictures import brightness, is_image, strip
 from polyurn.sweeps.verdict import Verdict
+from polyurn.typed.declared import Floats, Ints
 from polyurn.wording import capital, counted
 
 # What the three covariances are called: B, V and E.
@@ -283,7 +283,7 @@ def shown_labels(proxy: ProxyPoints, n_labels: int) -> list[int]:
     return sorted(there)
 
 
-def points_along(proxy: ProxyPoints, label: int, direction: int) -> NDArray[np.int64]:
+def points_along(proxy: ProxyPoints, label: int, direction: int) -> Ints:
     """The points of a label nearest to `POSITIONS` along a direction, and to 0 in the others."""
     mine = np.flatnonzero(proxy.labels == label)
     mine = mine[:: max(1, len(mine) // _N_SEARCHED)]
@@ -356,7 +356,7 @@ def clients_along(styled: StyledClients, proxy: ProxyPoints, direction: int) -> 
     return rows
 
 
-def _of_many_labels(points: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.int64]:
+def _of_many_labels(points: Ints, labels: Ints) -> Ints:
     """Some of a client's points: one of each label first, then a second of each."""
     mine = labels[points]
     order = np.argsort(mine, kind="stable")
@@ -440,7 +440,7 @@ def loading_rows(style: Style, names: Sequence[str], proxy: ProxyPoints | None) 
     return rows
 
 
-def _spread_within_labels(proxy: ProxyPoints, n_labels: int) -> NDArray[np.float64]:
+def _spread_within_labels(proxy: ProxyPoints, n_labels: int) -> Floats:
     some = slice(None, None, max(1, len(proxy.features) // _N_SEARCHED))
     rows = proxy.features[some].reshape(len(proxy.features[some]), -1)
     labels = proxy.labels[some]

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from polyurn.client.bins import Bins
@@ -33,6 +32,7 @@ from polyurn.storage.models import Saved
 from polyurn.storage.provenance import DataProvenance
 from polyurn.storage.shards import ShardFolder, draw_clients, is_shard_folder, open_shards
 from polyurn.storage.table_files import naming, read_table
+from polyurn.typed.declared import Bools, Ints
 from polyurn.wording import counted
 
 if TYPE_CHECKING:
@@ -81,9 +81,7 @@ class Reading:
         remembered = replace(self.remembered, category=self.asked.category)
         return replace(self, asked=replace(self.asked, category=None), remembered=remembered)
 
-    def whole_rows(
-        self, table: Any, columns: Sequence[str]
-    ) -> tuple[Any, NDArray[np.int64] | None]:
+    def whole_rows(self, table: Any, columns: Sequence[str]) -> tuple[Any, Ints | None]:
         """A table, in whose columns no value is missing; and which rows are left, if rows may go."""
         arrow = as_arrow(table)
         if not self.drop_missing:
@@ -226,7 +224,7 @@ def some_of(read: "ClientTable | PackedClients", say: Say, *, seed: int) -> Clie
 
 def true_clients(
     read: ClientTable | PackedClients, models: Sequence[Saved[MDM]], *, say: Say, seed: int = 0
-) -> tuple[ClientTable, NDArray[np.bool_] | None, str]:
+) -> tuple[ClientTable, Bools | None, str]:
     """The clients that none of these models was fitted to, as their files say; all, if these are few.
 
     With them, who was fitted of those that are returned, None if it is not known; and that in words.
@@ -246,7 +244,7 @@ def true_clients(
     return some, fitted, text
 
 
-def _fitted(saved: Saved[MDM], read: ClientTable | PackedClients) -> NDArray[np.bool_] | None:
+def _fitted(saved: Saved[MDM], read: ClientTable | PackedClients) -> Bools | None:
     """Which clients a model was fitted to, shape (n_clients,); None if its file does not say.
 
     Those who judged the model are drawn again, and have to be as likely as the file says. Packed clients
@@ -260,7 +258,7 @@ def _fitted(saved: Saved[MDM], read: ClientTable | PackedClients) -> NDArray[np.
     fit = origin.fit
     if fit is None or not fit.rounds:
         return None
-    judges: NDArray[np.bool_] = np.ones(read.shape[0], dtype=bool)
+    judges: Bools = np.ones(read.shape[0], dtype=bool)
     if fit.joined:
         fitted, n, stated = judges, fit.n_clients, fit.joined[-1]
     elif fit.chosen is None:

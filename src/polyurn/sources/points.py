@@ -28,6 +28,7 @@ from polyurn.storage.models import Saved, load_saved
 from polyurn.storage.npz_files import read_record_arrays
 from polyurn.storage.table_files import arrow, naming, read_table
 from polyurn.typed.arrays import ids_of
+from polyurn.typed.declared import Ints
 from polyurn.wording import counted
 
 
@@ -97,7 +98,7 @@ class PointFile:
         with naming(self.path):
             return observed_categories(self.table, category=column)
 
-    def labelled(self, asked: str | None) -> tuple[int | tuple[str, ...], NDArray[np.int64]]:
+    def labelled(self, asked: str | None) -> tuple[int | tuple[str, ...], Ints]:
         """The labels of the points, by number or name, and which one each point has.
 
         They are in the column that the option names, or in "label".
@@ -114,7 +115,7 @@ class PointFile:
         column: str | Sequence[str],
         lacks: str = "",
         advice: str = "take proxy points of every label",
-    ) -> NDArray[np.int64]:
+    ) -> Ints:
         """The number of each point's label, shape (n_points,).
 
         `lacks` begins the error about an undeclared label (such as "proxy.csv has no point"), and
@@ -199,7 +200,7 @@ class Points:
     """Points with features of shape (n_points, n_features), labels, and the names of both, if any."""
 
     features: NDArray[Any]
-    labels: NDArray[np.int64]
+    labels: Ints
     declared: int | tuple[str, ...]
     columns: tuple[str, ...] | None
 
@@ -288,7 +289,7 @@ def read_pictures(
     label: str | None,
     features: Sequence[str] | None,
     shape: str | None,
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
+) -> tuple[NDArray[Any], Ints]:
     """Points as a report shows them, shape (n_points, ...): as an archive has them, or of this shape."""
     file = PointFile.read(path)
     file.refuse_names({"--features": features})

@@ -24,6 +24,7 @@ from polyurn.sources.clients import Declared, Reading, Say, read_clients, shown_
 from polyurn.sources.points import PointFile
 from polyurn.storage.models import Saved, is_model
 from polyurn.storage.table_files import naming, parquet_rows, read_table, table_batches
+from polyurn.typed.declared import Ints
 from polyurn.wording import counted
 
 # Bytes of peak memory of `partition` for each proxy point, and for each point that a client asks for
@@ -38,7 +39,7 @@ _LARGE = 2**29
 
 
 # A mixture with these labels, which points have so often as these codes occur.
-Relabel: TypeAlias = Callable[[Saved[MDM], int | tuple[str, ...], NDArray[np.int64]], Saved[MDM]]
+Relabel: TypeAlias = Callable[[Saved[MDM], int | tuple[str, ...], Ints], Saved[MDM]]
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,8 @@ class ProxyClients:
     """
 
     file: PointFile
-    labels: NDArray[np.int64]
-    positions: NDArray[np.int64]
+    labels: Ints
+    positions: Ints
     categories: tuple[str, ...]
     population: Population
     counts: Any = None
@@ -167,7 +168,7 @@ def _held(
     column: str | tuple[str, ...],
     crossed: bool,
     say: Say,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Ints, Ints]:
     """The category of each proxy point that a client can hold, and the rows of these points.
 
     A value that is not a category is probably a mistake, and an error. A combination of crossed columns

@@ -29,6 +29,7 @@ from polyurn.client.tables import (
 )
 from polyurn.errors import CountsError, FileError, MissingDependencyError
 from polyurn.storage.table_files import Rows, arrow, naming, table_batches
+from polyurn.typed.declared import Ints
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,7 +49,7 @@ class RowBlock:
 
     clients: Any
     codes: NDArray[np.int32]
-    counts: NDArray[np.int64]
+    counts: Ints
     file: int
     rows: Rows
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from polyurn.counts import check_counts
@@ -26,11 +25,12 @@ from polyurn.model.names import check_names
 from polyurn.storage.files import AGAIN, check_regular, check_writable, write_whole
 from polyurn.typed.arguments import Json, checked
 from polyurn.typed.arrays import ids_of
+from polyurn.typed.declared import Ints
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Rows: TypeAlias = "range | NDArray[np.int64]"  # their indices in a file
+Rows: TypeAlias = "range | Ints"  # their indices in a file
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 _CALLED = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}

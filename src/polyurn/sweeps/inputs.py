@@ -23,6 +23,7 @@ from polyurn.sweeps.config import ClientsConfig, DataConfig, SweepConfig
 from polyurn.sweeps.sweep_clients import ClientsOfSeed, CodedPoints, read_models
 from polyurn.training.examples import Examples, class_labels
 from polyurn.typed.arrays import ids_of
+from polyurn.typed.declared import Ints
 from polyurn.typed.json_form import shown
 from polyurn.wording import counted
 
@@ -44,7 +45,7 @@ class Inputs:
     data: Examples | None
     labels: NDArray[Any]
     populations: Mapping[str, ClientsOfSeed]
-    class_counts: NDArray[np.int64] | None = None
+    class_counts: Ints | None = None
     remarks: tuple[str, ...] = ()
 
     def metrics(self) -> dict[str, "PerExample"]:
@@ -132,7 +133,7 @@ def read_inputs(config: SweepConfig) -> Inputs:
     return Inputs(data, labels[chosen], populations, counts, tuple(remarks))
 
 
-def _class_counts(data: Examples, clients: ClientsOfSeed, config: SweepConfig) -> NDArray[np.int64]:
+def _class_counts(data: Examples, clients: ClientsOfSeed, config: SweepConfig) -> Ints:
     """The classes that clients hold, which need not be the modelled categories."""
     n_classes = 1 + max(int(data.labels.max()), int(data.test_labels.max()))
     held = np.concatenate([data.labels[clients(seed).indices] for seed in config.seeds])
@@ -217,7 +218,7 @@ def _shaped(features: NDArray[Any], asked: DataConfig) -> NDArray[Any]:
     return values.reshape(len(values), *asked.shape)
 
 
-def _split(table: _Table, asked: DataConfig) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _split(table: _Table, asked: DataConfig) -> tuple[Ints, Ints]:
     n_points = len(table.features)
     if table.test is not None:
         return np.arange(n_points), np.empty(0, np.int64)

@@ -8,10 +8,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.comparison.comparison_results import SIMULATED
 from polyurn.comparison.estimates import Estimate, student_estimate
@@ -32,6 +31,7 @@ from polyurn.sweeps.run_scores import (
     score_runs,
 )
 from polyurn.typed.arguments import checked
+from polyurn.typed.declared import Floats
 from polyurn.wording import capital, counted
 
 _OWN_WORDS = ("cannot", "it", "the", "there", "tuning")  # not the name of a population
@@ -45,8 +45,6 @@ _ROUNDING = 1e-9  # a difference of 0 comes out as something like 1e-17
 # How much of the absolute difference the signed one must be for all of it, or most, to have a direction:
 # what is missing are errors that cancelled. Nobody plans by a twentieth of a difference.
 _ALL, _MOST = 0.95, 0.5
-
-_Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -168,7 +166,7 @@ class Verdict:
                 raise ParameterError(
                     f"expected populations to compare from {known}, got {name!r}; choose two of them"
                 )
-        measured: Callable[[_Floats, _Floats], float]
+        measured: Callable[[Floats, Floats], float]
         measured = regret if of == "regret" else mean_difference
         sign, values = direction(self.metric), []
         tables = [self.scores[name] for name in (first, second, self.true)]

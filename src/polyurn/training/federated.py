@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.errors import MissingDependencyError, ParameterError, TrainingError
 from polyurn.typed.arguments import checked
@@ -34,6 +33,7 @@ from polyurn.training.fedavg import COLUMN_FIELDS, EngineName, Evaluation, FedAv
 from polyurn.training.losses import PerExample, accuracy, cross_entropy
 from polyurn.training.networks import ModelFunction
 from polyurn.training.server_optimizer import Server, check_server
+from polyurn.typed.declared import Ints
 from polyurn.wording import counted
 
 
@@ -238,7 +238,7 @@ class _Columns:
         """The columns that have not diverged."""
         return [c for c in range(len(self._columns)) if c not in self.diverged_at]
 
-    def step(self, engine: Engine, cohort: NDArray[np.int64], round_: int) -> None:
+    def step(self, engine: Engine, cohort: Ints, round_: int) -> None:
         live = self.live
         settings = [self._columns[c] for c in live]
         updates = engine.mean_updates(settings, self._weights[live], cohort, round_)

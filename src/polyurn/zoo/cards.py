@@ -13,6 +13,7 @@ from polyurn.comparison.summaries import (
 )
 from polyurn.counts import check_counts, client_sizes
 from polyurn.typed.arguments import checked
+from polyurn.typed.declared import Seed
 from polyurn.typed.json_form import Count
 
 # Fewer clients than this say little about the distribution that they come from.
@@ -57,9 +58,7 @@ class Profile:
 
 
 @checked
-def profile(
-    counts: object, *, n_bootstrap: int = 200, rng: int | np.random.Generator | None = None
-) -> Profile:
+def profile(counts: object, *, n_bootstrap: int = 200, rng: Seed = None) -> Profile:
     """How different clients are in labels and in sizes, by their counts of shape (n_clients,
     n_categories).
 

@@ -22,7 +22,7 @@ from polyurn.model.mdm import MDM, Relabelled
 from polyurn.model.relabelling import Rule
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.typed.arguments import checked
-from polyurn.typed.declared import AtLeast
+from polyurn.typed.declared import AtLeast, Floats, Ints, Seed
 from polyurn.typed.plotted import Plotted
 from polyurn.zoo.cards import Profile, profile
 from polyurn.zoo.federations import load, names
@@ -62,7 +62,7 @@ def nearest(
     clients: object,
     *,
     max_clients: Annotated[int, AtLeast(_FEWEST_CLIENTS)] = 1_000,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> Neighbours:
     """Which federations of the zoo clients resemble.
 
@@ -106,9 +106,7 @@ def nearest(
     return Neighbours(tuple(rows), profile(table, rng=rng), n)
 
 
-def _laid_over(
-    mdm: MDM, pooled: NDArray[np.int64], sizes: NDArray[np.int64]
-) -> tuple[MDM | Relabelled, ...]:
+def _laid_over(mdm: MDM, pooled: Ints, sizes: Ints) -> tuple[MDM | Relabelled, ...]:
     """A federation with the clients' sizes, over equally frequent labels and their pooled shares."""
     if mdm.splits is not None and mdm.splits.laws is not None:
         sizes = np.minimum(sizes, mdm.max_size)  # beyond, laws are not known
@@ -120,15 +118,13 @@ def _laid_over(
     return same.relabelled(n_labels), same.relabelled(n_labels, rule, shares=pooled)
 
 
-def _sorted_shares(counts: NDArray[Any]) -> NDArray[np.float64]:
+def _sorted_shares(counts: NDArray[Any]) -> Floats:
     """Each client's shares, the largest first."""
     shares = counts / counts.sum(axis=1, keepdims=True)
     return np.asarray(-np.sort(-shares, axis=1))
 
 
-def _energy(
-    x: NDArray[np.float64], within: NDArray[np.float64], y: NDArray[np.float64]
-) -> Estimate:
+def _energy(x: Floats, within: Floats, y: Floats) -> Estimate:
     """The unbiased energy distance, and its interval by Hoeffding's projections on the clients."""
     n, m = len(x), len(y)
     across, other = cdist(x, y), cdist(y, y)
@@ -139,5 +135,5 @@ def _energy(
     return Estimate(value, float(value - _WIDTH * error), float(value + _WIDTH * error))
 
 
-def _doublings(x: NDArray[np.int64], y: NDArray[np.int64]) -> float:
+def _doublings(x: Ints, y: Ints) -> float:
     return float(wasserstein_distance(np.log2(x / x.mean()), np.log2(y / y.mean())))

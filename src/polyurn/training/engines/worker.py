@@ -11,7 +11,6 @@ from threading import RLock
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from polyurn.errors import ParameterError
@@ -20,6 +19,7 @@ from polyurn.training import schedule
 from polyurn.training.engines.vectors import VectorLayout
 from polyurn.training.fedavg import FedAvg
 from polyurn.training.losses import PerExample
+from polyurn.typed.declared import Ints
 
 TEST_CHUNK = 200  # test points looked at together; the means are sums over these, in order
 _SUMS_BYTES = 512 * 2**20  # memory for the sums of blocks of clients
@@ -149,7 +149,7 @@ def batch_norms(model: nn.Module) -> list[nn.Module]:
     return [module for module in model.modules() if isinstance(module, kind)]
 
 
-def check_batches(settings: FedAvg, model: nn.Module, sizes: NDArray[np.int64]) -> None:
+def check_batches(settings: FedAvg, model: nn.Module, sizes: Ints) -> None:
     """Raise a `ParameterError` where batch norm would see a single point and cannot do without."""
     norms = batch_norms(model)
     if norms and settings.batch_size == 1:

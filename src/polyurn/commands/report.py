@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from polyurn.model.mdm import MDM
     from polyurn.model.style import Style
     from polyurn.report.material import SavedComparison
+    from polyurn.storage.look_history import LookEntry
     from polyurn.storage.models import Saved
     from polyurn.storage.run_log import FinishedRun
 
@@ -26,7 +27,7 @@ def report_command(
     things: list[str] = argument(
         "FILE|NAME=TABLE...",
         "Tables of clients, with a name unless they are the true ones; MDM, style and comparison files, "
-        "folders of sweeps.",
+        "histories of looks (.jsonl), folders of sweeps.",
     ),
     columns: TableOptions,
     output: Path = option(Path("report.html"), "HTML file to write.", "--output", "-o"),
@@ -78,6 +79,7 @@ def report_command(
         categories=names,
         comparison=given.comparison,
         runs=given.runs,
+        looks=given.looks,
         clients=clients,
         style=given.style,
         features=points,
@@ -103,6 +105,7 @@ class _Given:
     comparison: "SavedComparison | None" = None
     style: "Saved[Style] | None" = None
     runs: "list[FinishedRun]" = field(default_factory=list)
+    looks: "list[LookEntry]" = field(default_factory=list)
     tables: dict[str, Path] = field(default_factory=dict)
     notes: list[tuple[str, str]] = field(default_factory=list)
 
@@ -111,6 +114,7 @@ def _read(things: list[str], true: str) -> _Given:
     """Read all files but the tables, which may need the categories of the others."""
     from polyurn.commands.views import read_model
     from polyurn.model.style import Style
+    from polyurn.storage.look_history import LookHistory
     from polyurn.storage.models import load_saved
     from polyurn.storage.run_log import read_runs
 
@@ -125,6 +129,8 @@ def _read(things: list[str], true: str) -> _Given:
                 given.style = load_saved(thing, Style)
             case "runs":
                 given.runs += read_runs(thing)
+            case "looks" if not given.looks:
+                given.looks = LookHistory(thing).read()
             case "clients":
                 name, path = named_file(thing)
                 name = true if path == thing else name
@@ -206,6 +212,8 @@ def _kind(thing: str) -> str:
     # For a name that is too long, os.path says that there is no file; pathlib raises.
     if os.path.isdir(path):
         return "runs"
+    if path.suffix == ".jsonl" and os.path.exists(path):
+        return "looks"
     if is_table(path) or (not os.path.exists(path) and "=" in thing):
         return "clients"
     found = format_of(path)

@@ -23,6 +23,7 @@ from polyurn.model.style_coordinates import label_codes
 from polyurn.partitioning.assign import held_categories, partition
 from polyurn.partitioning.result import Partition, PartitionReport, StyleReport
 from polyurn.server.fit_results import Fit
+from polyurn.storage.look_history import LookEntry
 from polyurn.storage.models import Saved
 from polyurn.storage.provenance import Provenance
 from polyurn.storage.run_log import FinishedRun
@@ -109,6 +110,7 @@ class Material:
     n_clients: Mapping[str, int]
     notes: tuple[tuple[str, str], ...]
     style: StyleMaterial | None
+    looks: tuple[LookEntry, ...]
     rng: np.random.Generator
 
     @property
@@ -154,14 +156,22 @@ def gather(
     match: Match | None = None,
     true: str = "true",
     metric: str = "accuracy",
+    looks: Sequence[LookEntry] = (),
     notes: Sequence[tuple[str, str]] = (),
     rng: Seed = 0,
 ) -> Material:
     """Bring what the user has into one shape, and draw the clients that are missing: see `report_on`."""
     mdm, provenance = _model(model)
-    if mdm is None and comparison is None and not runs and not clients and style is None:
+    if (
+        mdm is None
+        and comparison is None
+        and not runs
+        and not clients
+        and style is None
+        and not looks
+    ):
         raise ParameterError(
-            "expected something to report on: a model, a style, a comparison, runs or clients"
+            "expected something to report on: a model, a style, a comparison, runs, looks or clients"
         )
     rng = np.random.default_rng(rng)
     tables, names = _tables(clients or {}, mdm, categories, match)
@@ -198,6 +208,7 @@ def gather(
         n_clients={name: tables[name].shape[0] for name in order},
         notes=tuple(notes),
         style=shown,
+        looks=tuple(looks),
         rng=rng,
     )
 

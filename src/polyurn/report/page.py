@@ -17,6 +17,7 @@ from polyurn.model.names import Match
 from polyurn.model.style import Style
 from polyurn.report.charts import javascript, population_looks, resource, tone
 from polyurn.report.headline import Headline, headline
+from polyurn.report.looks_section import looks_section
 from polyurn.report.material import Model, SavedComparison, gather
 from polyurn.report.model_section import choice_section, components_section
 from polyurn.report.parts import Figure, Section
@@ -25,6 +26,7 @@ from polyurn.report.provenance_section import provenance_section, traffic_sectio
 from polyurn.report.splits_section import splits_section
 from polyurn.report.style_section import style_section
 from polyurn.report.sweep_section import sweep_section
+from polyurn.storage.look_history import LookEntry
 from polyurn.storage.models import Saved
 from polyurn.storage.run_log import FinishedRun
 from polyurn.typed.arguments import checked
@@ -41,6 +43,7 @@ _SECTIONS = (
     choice_section,
     populations_section,
     style_section,
+    looks_section,
     sweep_section,
     traffic_section,
     provenance_section,
@@ -119,6 +122,7 @@ def report_on(
     match: Match | None = None,
     true: str = "true",
     metric: str = "accuracy",
+    looks: Sequence[LookEntry] = (),
     title: str = "What this federation looks like",
     notes: Sequence[tuple[str, str]] = (),
     rng: int | np.random.Generator | None = 0,
@@ -149,6 +153,8 @@ def report_on(
         The name of the population that the others are compared with.
     metric : str
         The metric of the runs to show.
+    looks : sequence of LookEntry
+        A history of looks: `polyurn.storage.look_history.LookHistory(path).read()`.
     title : str
     notes : sequence of (str, str)
         Facts that are added to where things came from.

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 from polyurn.errors import ParameterError
 from polyurn.model import model_kernels as kernels
@@ -83,6 +83,24 @@ def test_a_law_makes_a_split_hypergeometric_or_binomial():
     c = np.arange(11)
     found = log_shares(splits, np.stack([c, 10 - c], axis=1))[:, 0]
     assert np.allclose(np.exp(found), stats.binom.pmf(c, 10, 0.75), atol=1e-13)
+
+
+@pytest.mark.parametrize("steepness", [0.0, 1.0, 3_000.0])
+def test_normalisers_of_large_totals_are_those_of_logarithms(steepness):
+    """A law that falls by more than float64 spans within a block of counts is no exception."""
+    rng = np.random.default_rng(0)
+    values = steepness * rng.normal(size=(1, 3, 2, 4))
+    concentrations = rng.gamma(1.0, [2.0, 2_000.0], (1, 3, 2))
+    splits = Splits(TREE, concentrations, Laws([0, 1, 40, 300], values))
+    log_laws, totals = splits.log_laws(700), np.array([0, 1, 63, 64, 65, 128, 500, 700])
+    sides = [(one[0, : n + 1], one[1, n::-1]) for one in log_laws[0] for n in totals]
+    wanted = np.array([special.logsumexp(left + right) for left, right in sides])
+    nodes = np.repeat(np.arange(3), len(totals))
+    found = kernels.log_normalisers(log_laws, nodes, np.tile(totals, 3))[:, 0]
+    assert found == pytest.approx(wanted, rel=1e-13, abs=1e-12)
+    sums = splits.expected(totals, np.ones((1, 3, len(totals))))
+    assert sums.log_z.ravel() == pytest.approx(wanted, rel=1e-13, abs=1e-12)
+    assert sums.counts.sum(axis=3) == pytest.approx(len(totals))
 
 
 def test_expected_hat_sums_are_the_gradient_of_log_z():

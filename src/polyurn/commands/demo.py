@@ -134,6 +134,7 @@ def _learned_over_nodes(
                 command=None,
                 selects=True,
                 components=demo.FEW_CANDIDATES,
+                shape="dirichlet",  # which its clients follow; the stages would take a third of its time
                 max_size=there.max_size,
                 max_rounds=rounds,
                 seed=seed,

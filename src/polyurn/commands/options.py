@@ -203,7 +203,7 @@ class SearchOptions:
         Unless("epsilon"),
     )
     shape: Literal["auto", "dirichlet", "tree", "laws"] = option(
-        "dirichlet",
+        "auto",
         "What components are: Dirichlet-multinomials, splits on a tree of categories, or splits with "
         "laws, which clients follow that are more even than chance; auto: what held-out clients find "
         "clearly likelier.",

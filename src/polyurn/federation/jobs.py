@@ -78,7 +78,7 @@ class MixtureJob(Job):
     seed: Count = 0
     tol: Finite = 1e-3
     held_out: Finite | None = None
-    shape: str = "dirichlet"
+    shape: str = "auto"
     cohort_size: Count | None = None  # of nodes
     sizes: str = "binned"
     checkpoint: str | None = None  # folder that keeps the sum of every round

@@ -36,7 +36,7 @@ def fit(
     n_categories: int | None = None,
     max_size: int | None = None,
     held_out: float | None = None,
-    shape: Shape = "dirichlet",
+    shape: Shape = "auto",
     tree: Tree | None = None,
     max_rounds: int | None = None,
     cohort_size: int | None = None,

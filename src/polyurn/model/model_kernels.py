@@ -275,21 +275,56 @@ def whitened(features, labels, centres, basis, whitening, radius, out, far):
 
 # Terms this far below the largest add nothing to a sum in float64, however many there are.
 _NEGLIGIBLE = -50.0
+# Counts that share a scale, and the least sum of products by which nothing that counts is lost.
+_BLOCK, _LEAST_SUM = 64, 1e-200
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _split_law(left, right, total, law):
-    """Write f_l(x) f_r(N - x), scaled to a peak of 1, for x from 0 to N; return the log of the scale.
+def _scaled(log_f):
+    """Values f(c) / exp(base), at most 1, and the base of each block of counts."""
+    values, bases = np.zeros(len(log_f)), np.empty((len(log_f) - 1) // _BLOCK + 1)
+    for block in range(len(bases)):
+        some = slice(block * _BLOCK, (block + 1) * _BLOCK)
+        bases[block] = log_f[some].max()
+        if bases[block] > -np.inf:
+            values[some] = np.exp(log_f[some] - bases[block])
+    return values, bases
 
-    -inf if no split is possible.
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc"})
+def _split_law(sides, scaled, total, law):
+    """Write f_l(x) f_r(N - x) / s for x from 0 to N; return log s and the sum.
+
+    Log s is -inf if no split is possible. `scaled` has `_scaled` of both `sides`.
     """
-    peak = -np.inf
+    (left, left_bases), (right, right_bases) = scaled
+    peak, mass, x = -np.inf, 0.0, 0
+    for i in range(total // _BLOCK + 1):
+        j = total // _BLOCK - i
+        peak = max(peak, left_bases[i] + max(right_bases[j], right_bases[max(j - 1, 0)]))
+    while x <= total:
+        i, j = x // _BLOCK, (total - x) // _BLOCK
+        end = min((i + 1) * _BLOCK, total - j * _BLOCK + 1)
+        base = left_bases[i] + right_bases[j]
+        factor = math.exp(base - peak) if base > -np.inf else 0.0
+        for y in range(x, end):
+            law[y] = left[y] * right[total - y] * factor
+            mass += law[y]
+        x = end
+    return (peak, mass) if mass > _LEAST_SUM else _split_law_by_logs(sides, total, law)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _split_law_by_logs(sides, total, law):
+    """As `_split_law`, by an exponential for each x."""
+    peak, mass = -np.inf, 0.0
     for x in range(total + 1):
-        law[x] = left[x] + right[total - x]
+        law[x] = sides[0, x] + sides[1, total - x]
         peak = max(peak, law[x])
     for x in range(total + 1):
         law[x] = math.exp(law[x] - peak) if law[x] - peak > _NEGLIGIBLE else 0.0
-    return peak
+        mass += law[x]
+    return peak, mass
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -302,14 +337,13 @@ def log_normalisers(log_laws, nodes, totals):
     """
     out = np.empty((len(nodes), len(log_laws)))
     law = np.empty(log_laws.shape[3])
-    for i in range(len(nodes)):
-        total = totals[i]
-        for k in range(len(log_laws)):
-            left, right = log_laws[k, nodes[i], 0], log_laws[k, nodes[i], 1]
-            peak = _split_law(left, right, total, law)
-            out[i, k] = peak
-            if peak > -np.inf:
-                out[i, k] += math.log(law[: total + 1].sum())
+    for k in range(len(log_laws)):
+        for i in range(len(nodes)):
+            sides = log_laws[k, nodes[i]]
+            if i == 0 or nodes[i] != nodes[i - 1]:
+                scaled = _scaled(sides[0]), _scaled(sides[1])
+            peak, mass = _split_law(sides, scaled, totals[i], law)
+            out[i, k] = peak + math.log(mass)
     return out
 
 
@@ -322,23 +356,19 @@ def expected_counts(log_laws, totals, weights):
     """
     log_z, counts = np.zeros(weights.shape), np.zeros(log_laws.shape)
     law = np.empty(log_laws.shape[3])
-    n_components, n_splits, n_totals = weights.shape
-    for k in range(n_components):
-        for v in range(n_splits):
-            for i in range(n_totals):
-                total = totals[i]
+    for k in range(weights.shape[0]):
+        for v in range(weights.shape[1]):
+            sides = log_laws[k, v]
+            scaled = _scaled(sides[0]), _scaled(sides[1])
+            for i, total in enumerate(totals):
                 if weights[k, v, i] == 0.0:
                     continue
-                peak = _split_law(log_laws[k, v, 0], log_laws[k, v, 1], total, law)
-                log_z[k, v, i] = peak
-                if peak == -np.inf:
-                    continue
-                mass = law[: total + 1].sum()
-                log_z[k, v, i] += math.log(mass)
-                for x in range(total + 1):
-                    expected = weights[k, v, i] * law[x] / mass
-                    counts[k, v, 0, x] += expected
-                    counts[k, v, 1, total - x] += expected
+                peak, mass = _split_law(sides, scaled, total, law)
+                log_z[k, v, i] = peak + math.log(mass)
+                if mass > 0.0:
+                    law[: total + 1] *= weights[k, v, i] / mass
+                    counts[k, v, 0, : total + 1] += law[: total + 1]
+                    counts[k, v, 1, : total + 1] += law[total::-1]
     return log_z, counts
 
 
@@ -404,7 +434,7 @@ def _draw_law(laws, components, totals, order, left, rng):
     for i in order:
         if components[i] != k or totals[i] != total:
             k, total = components[i], totals[i]
-            _split_law(laws[k, 0], laws[k, 1], total, law)
+            _split_law_by_logs(laws[k], total, law)
             for x in range(total):
                 law[x + 1] += law[x]
         at = np.searchsorted(law[: total + 1], rng.random() * law[total], side="right")

@@ -186,9 +186,11 @@ class Splits(EqualArrays):
             f"the laws of {self.concentrations.size:,} sides for clients of up to {most:,} points",
             "take mixtures without laws, or a smaller max_size",
         )
-        counts, scales = np.arange(most + 1), self._scales()[:, :, None, None]
-        out = log_rising(self.concentrations[..., None], counts, scale=scales)
-        out -= scipy.special.gammaln(counts + 1)
+        before, scales = np.arange(most), self._scales()[:, :, None, None]
+        out = np.zeros((*self.concentrations.shape, most + 1))
+        with np.errstate(divide="ignore"):  # a side of 0 has no count but 0
+            rises = np.log((self.concentrations[..., None] + before) / (scales * (before + 1)))
+        np.cumsum(rises, axis=3, out=out[..., 1:])
         if self.laws is not None:
             out += self.laws.values @ self.laws.hats(most).T
         return np.asarray(out)

@@ -37,7 +37,7 @@ def learn(
     delta: float | None = None,
     held_out: float | None = None,
     at_once: bool = True,
-    shape: Shape = "dirichlet",
+    shape: Shape = "auto",
     max_rounds: int = 50,
     tol: float = 1e-3,
     patience: int = 3,

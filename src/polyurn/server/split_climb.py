@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from scipy import sparse
 from scipy.optimize import fmin_l_bfgs_b
 
 from polyurn.model.mdm import MAX_CONCENTRATION, MDM
@@ -154,10 +155,19 @@ class SplitClimb:
 
     def _bent(self, laws: Laws, sums: DivideStatistics) -> Floats:
         """θ after an M-step: by L-BFGS, in coordinates in which the curvature is about 1."""
+        from polyurn.model.model_kernels import expected_counts
+
         shape = laws.values.shape
         arrivals = sums.arrivals.reshape(*shape[:2], shape[3])
-        begin = self.splits.expected(laws.knots, arrivals).hats()
-        seen = sums.bends.reshape(shape) + begin
+        straight = replace(self.splits, laws=None).log_laws(int(laws.knots[-1]))
+        at_counts = sparse.csr_array(laws.hats(int(laws.knots[-1])))
+
+        def expected(theta: Floats) -> tuple[Floats, Floats]:
+            bent = straight + (theta.reshape(-1, shape[3]) @ at_counts.T).reshape(straight.shape)
+            log_z, counts = expected_counts(bent, laws.knots, arrivals)
+            return log_z, (counts.reshape(-1, counts.shape[3]) @ at_counts).reshape(shape)
+
+        seen = sums.bends.reshape(shape) + expected(laws.values)[1]
         second = _curving(laws.knots)
         rough = 2 * self.penalty * second.T @ second + 2 * _RIDGE * np.eye(shape[3])
         curvature = rough + np.maximum(seen, 0.0)[..., None] * np.eye(shape[3])
@@ -165,11 +175,10 @@ class SplitClimb:
 
         def less(x: Floats) -> tuple[float, Floats]:
             theta = laws.values + (factor @ x.reshape(*shape, 1))[..., 0]
-            splits = Splits(self.splits.tree, self.splits.concentrations, Laws(laws.knots, theta))
-            found = splits.expected(laws.knots, arrivals)
+            log_z, hats = expected(theta)
             drawn = theta @ rough
-            value = (theta * (seen - drawn / 2)).sum() - (arrivals * found.log_z).sum()
-            gradient = (factor.swapaxes(-1, -2) @ (seen - drawn - found.hats())[..., None])[..., 0]
+            value = (theta * (seen - drawn / 2)).sum() - (arrivals * log_z).sum()
+            gradient = (factor.swapaxes(-1, -2) @ (seen - drawn - hats)[..., None])[..., 0]
             return -float(value), -gradient.ravel()
 
         x, _, _ = fmin_l_bfgs_b(less, np.zeros(laws.values.size), maxiter=_MOST_ITERATIONS)

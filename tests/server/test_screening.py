@@ -163,7 +163,8 @@ def test_a_selection_is_screened_among_those_that_are_fitted():
             parts.extend(nested(query))
             return super().aggregate(query, cohort_size)
 
-    choice = fit(Noted(counts, rng=0), n_components=[1, 2, 3], shape="dirichlet", rng=1, **BOUNDS)
+    only = {"shape": "dirichlet", "held_out": 0.2}  # nothing follows the choice
+    choice = fit(Noted(counts, rng=0), n_components=[1, 2, 3], rng=1, **only, **BOUNDS)
     assert choice.n_components == 2
     assert 1_900 < choice.n_held_out < 2_300
     buckets, part = {p for p in parts if p[0] == 0.0}, min(p[1] for p in parts)

@@ -59,8 +59,9 @@ def describe_command(
     job = LookJob(federation=str(files.path), command=context.obj, **nodes.of_job(privacy))
     found = read_document(Description, perform(files, job).result, kind="look")
     provenance = {"command": context.obj, "data": folder.name}
-    names = federation.categories or tuple(map(str, range(federation.n_categories)))
-    put_description(found, names, output, as_json=as_json, provenance=provenance)
+    put_description(
+        found, _names(federation.declared), output, as_json=as_json, provenance=provenance
+    )
 
 
 def score_command(
@@ -118,5 +119,10 @@ def _check_same(saved: "Saved[MDM]", path: Path, federation: "Federation") -> No
             f"expected a mixture of sizes up to the federation's {federation.max_size}, got {path} up "
             f"to {saved.model.max_size}"
         )
-    if saved.declared != federation.declared:
+    if _names(saved.declared) != _names(federation.declared):
         raise ParameterError(f"expected a mixture of the federation's categories, got {path}")
+
+
+def _names(declared: int | tuple[str, ...]) -> tuple[str, ...]:
+    """Names of categories, or their numbers as texts."""
+    return tuple(map(str, range(declared))) if isinstance(declared, int) else declared

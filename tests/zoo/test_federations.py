@@ -95,7 +95,11 @@ def test_labels_that_are_none_are_refused(labels):
         pu.zoo.like("flights", labels)
 
 
-@pytest.mark.parametrize("given", [None, 3, "x", [[-1, 2]], [[1, 2]], object()], ids=str)
+@pytest.mark.parametrize(
+    "given",
+    [None, 3, "x", [[-1, 2]], [[1, 2]], object()],
+    ids=lambda one: type(one).__name__ + str(one)[:5],
+)
 def test_clients_that_are_none_are_refused(given):
     with pytest.raises(PolyurnError):
         pu.zoo.nearest(given)

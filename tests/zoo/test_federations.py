@@ -88,18 +88,13 @@ def test_a_dataset_is_cut_by_its_own_labels():
 @pytest.mark.parametrize(
     "labels",
     [[], [[1, 2]], [-1, 2], [0.5, 1.0], [None, "a"], [1, 10**12], ["a", "a"], 3, object(), None],
-    ids=str,
 )
 def test_labels_that_are_none_are_refused(labels):
     with pytest.raises(ParameterError):
         pu.zoo.like("flights", labels)
 
 
-@pytest.mark.parametrize(
-    "given",
-    [None, 3, "x", [[-1, 2]], [[1, 2]], object()],
-    ids=lambda one: type(one).__name__ + str(one)[:5],
-)
+@pytest.mark.parametrize("given", [None, 3, "x", [[-1, 2]], [[1, 2]], object()])
 def test_clients_that_are_none_are_refused(given):
     with pytest.raises(PolyurnError):
         pu.zoo.nearest(given)

@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from polyurn.client.cohort import Cohort
+from polyurn.client.style_answers import shrinkage
 from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM, mixture_logpmf
 from polyurn.model.rising_factorials import digamma_rise
@@ -178,10 +179,7 @@ def _products(rows: Floats, matrix: Floats) -> Floats:
 
 def _clipped(vectors: Floats, longest: float) -> Floats:
     """Rows scaled down to a norm of at most `longest`."""
-    from polyurn.model.model_kernels import row_norms
-
-    norms = row_norms(vectors)
-    return np.asarray(vectors * np.minimum(1.0, longest / np.maximum(norms, 1e-300))[:, None])
+    return np.asarray(vectors * shrinkage(vectors, longest))
 
 
 # ------------------------------------------------------------------------------ the paper's questions

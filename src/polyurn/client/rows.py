@@ -110,15 +110,10 @@ def pack(counts: Counts) -> Rows:
             pairs = _Pairs(*np.divmod(keys, stride), offsets=np.empty(0, dtype=np.int64))
             cells = _shrink(which, pairs)
     return Rows(
-        cells=cells,
-        starts=starts,
-        width=n_categories if dense else 0,
-        category=pairs.category,
-        count=pairs.count,
-        size_index=which_size.astype(np.uint32),
-        size_values=size_values,
+        cells=cells, starts=starts, width=n_categories if dense else 0, category=pairs.category,
+        count=pairs.count, size_index=which_size.astype(np.uint32), size_values=size_values,
         n_categories=n_categories,
-    )
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -45,17 +45,17 @@ def _clipped(query: BoundedStyle, held: Held) -> Floats:
     m = query.space.n_directions
     vectors = _vectors(query.moments, held)
     means, matrices = slice(5, 5 + m), slice(5 + m, 5 + m + 3 * (m * (m + 1) // 2))
-    shrunk = _shrink(vectors[:, means], query.clip**0.5)
+    shrunk = shrinkage(vectors[:, means], query.clip**0.5)
     vectors[:, means] *= shrunk
     if query.label_effect:  # h z̄' with the same z̄
         vectors[:, vectors.shape[1] - query.space.n_labels * m :] *= shrunk
     vectors *= query.scales
     part = float(query.scales[matrices][0]) * query.clip  # the largest norm of the matrices
-    vectors[:, matrices] *= _shrink(vectors[:, matrices], part)
+    vectors[:, matrices] *= shrinkage(vectors[:, matrices], part)
     return vectors
 
 
-def _shrink(rows: Floats, longest: float) -> Floats:
+def shrinkage(rows: Floats, longest: float) -> Floats:
     """The factors that scale rows down to a norm of at most `longest`, shape (n, 1)."""
     from polyurn.model.model_kernels import row_norms
 

@@ -110,16 +110,10 @@ def compare_command(
         n_drawn = drawn.clients or inputs.held_out.shape[0]
         rows = _style_rows(style, proxy, features, inputs, n_clients=n_drawn, seed=seed)
     verdict = compare(
-        inputs.populations,
-        inputs.held_out,
-        clients=[str(client) for client in inputs.held_out.clients],
-        fitted=inputs.fitted,
-        n_clients=drawn.clients,
-        max_clients=drawn.max_clients,
-        n_splits=drawn.splits,
-        n_folds=folds,
-        rng=seed,
-    )
+        inputs.populations, inputs.held_out, fitted=inputs.fitted, n_clients=drawn.clients,
+        clients=[str(client) for client in inputs.held_out.clients], n_splits=drawn.splits,
+        max_clients=drawn.max_clients, n_folds=folds, rng=seed,
+    )  # fmt: skip
     _write(verdict, rows, output, provenance_of(context, seed), as_json=as_json)
 
 

@@ -9,7 +9,7 @@ import typer
 
 from polyurn.commands.console import print_json, say, show
 from polyurn.commands.declare import option, refuse_options
-from polyurn.commands.options import AS_JSON, CLIENT, COUNT, SEED, TABLE
+from polyurn.commands.options import AS_JSON, CLIENT, COUNT, SEED, TABLE, listed_names
 from polyurn.errors import ParameterError
 from polyurn.wording import counted
 
@@ -57,16 +57,9 @@ def features_command(
     own = None if proxy is None else read_table(proxy, on_remark=say)
     with naming(table):
         found = table_features(
-            read,
-            label=label,
-            client=client,
-            candidates=None if candidates is None else [n.strip() for n in candidates.split(",")],
-            count=count,
-            bins=edges,
-            n_bins=bins,
-            proxy=own,
-            rng=seed,
-        )
+            read, label=label, client=client, candidates=listed_names(candidates), count=count,
+            bins=edges, n_bins=bins, proxy=own, rng=seed,
+        )  # fmt: skip
     for name in found.lacking_columns:
         say(f"{proxy} has no column {name!r}")
     for remark in found.remarks:

@@ -53,23 +53,12 @@ def pack_command(
         raise ParameterError("expected --categories or --bins, got both")
     with packing_progress(talk) as on_progress:
         packed = pack_shards(
-            tables,
-            output,
-            categories=cut if named is None else named,
-            client=columns.client,
-            category=columns.category,
-            count=columns.count,
-            cap=cap,
-            drop_empty=columns.drop_empty,
-            drop_missing=columns.drop_missing,
-            clients_per_shard=shard_clients,
-            memory=memory * 2**20,
-            n_threads=threads,
-            rng=seed,
-            provenance=provenance_of(context, seed),
-            on_remark=say,
-            on_progress=on_progress,
-        )
+            tables, output, categories=cut if named is None else named, client=columns.client,
+            category=columns.category, count=columns.count, cap=cap, drop_empty=columns.drop_empty,
+            drop_missing=columns.drop_missing, clients_per_shard=shard_clients,
+            memory=memory * 2**20, n_threads=threads, rng=seed,
+            provenance=provenance_of(context, seed), on_remark=say, on_progress=on_progress,
+        )  # fmt: skip
     for sentence in _sentences(packed.totals):
         say(sentence)
     say(f"wrote {counted(len(packed.shards), 'shard')} to {output}")

@@ -42,18 +42,10 @@ def sweep_command(
         say(remark)
     with warnings_as_sentences(StyleWarning), sweep_progress(talk) as on_run:
         done = _swept(
-            asked,
-            inputs,
-            populations=inputs.populations,
-            seeds=asked.seeds,
-            grid=asked.grid,
-            optuna=asked.search,
-            folder=output,
-            n_jobs=jobs,
-            noise_floor=asked.noise_floor,
-            client_test=asked.client_test,
-            on_run=on_run,
-        )
+            asked, inputs, populations=inputs.populations, seeds=asked.seeds, grid=asked.grid,
+            optuna=asked.search, folder=output, n_jobs=jobs, noise_floor=asked.noise_floor,
+            client_test=asked.client_test, on_run=on_run,
+        )  # fmt: skip
     say(_run_sentence(done.runs, output))
     for run in done.failed:
         say(f"failed: {run.population}, seed {run.seed}, {as_text(run.settings)}: {run.error}")

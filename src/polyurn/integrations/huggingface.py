@@ -157,7 +157,7 @@ def client_datasets(
 
 def client_dataset(dataset: Dataset, partition: Partition, client: int) -> Dataset:
     """The dataset of client number `client`."""
-    _check_rows(dataset, partition)
+    partition.check_points(len(dataset))
     return dataset.select(partition[client])
 
 
@@ -179,7 +179,7 @@ def with_clients(
     >>> with_clients(proxy, partition([0, 1, 0], [[2, 0], [1, 1]], rng=0))["client"][:]
     [0, 0, 1, 1]
     """
-    _check_rows(dataset, partition)
+    partition.check_points(len(dataset))
     if column in dataset.column_names:
         raise ParameterError(f"the dataset has a column {column!r} already; name another one")
     owners = check_ids(clients, partition)[partition.clients]
@@ -203,12 +203,3 @@ def _column(dataset: Dataset, name: str) -> Any:
     if name not in dataset.column_names:
         raise CountsError(f"expected a column {name!r}, got {', '.join(dataset.column_names[:8])}")
     return dataset.select_columns([name]).with_format("arrow")[:]
-
-
-def _check_rows(dataset: Dataset, partition: Partition) -> None:
-    last = int(partition.indices.max(initial=-1))
-    if last >= len(dataset):
-        raise ParameterError(
-            f"the partition holds point {last}, but the dataset has {len(dataset)}; pass the "
-            "dataset whose labels were partitioned"
-        )

@@ -6,7 +6,7 @@ Nothing is copied, loaded or trained here.
 from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
-from polyurn.errors import MissingDependencyError, ParameterError
+from polyurn.errors import MissingDependencyError
 from polyurn.partitioning.result import Partition
 
 try:
@@ -36,13 +36,7 @@ class ClientSubsets(Sequence[Subset[Any]]):
     """
 
     def __init__(self, dataset: Dataset[Any], partition: Partition) -> None:
-        last = int(partition.indices.max(initial=-1))
-        n_points = len(dataset)  # type: ignore[arg-type]
-        if last >= n_points:
-            raise ParameterError(
-                f"the partition holds point {last}, but the dataset has {n_points}; pass the "
-                "dataset whose labels were partitioned"
-            )
+        partition.check_points(len(dataset))  # type: ignore[arg-type]
         self.dataset = dataset
         self.partition = partition
 

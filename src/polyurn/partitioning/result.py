@@ -284,6 +284,15 @@ class Partition(Plotted):
                 raise ParameterError(f"expected client {client} as a list of whole numbers")
         return cls(np.cumsum([0, *map(len, lists)]), np.concatenate(lists))
 
+    def check_points(self, n_points: int) -> None:
+        """Refuse a dataset of so many points, if a client holds one that is not there."""
+        last = int(self.indices.max(initial=-1))
+        if last >= n_points:
+            raise ParameterError(
+                f"the partition holds point {last}, but the dataset has {n_points}; pass the "
+                "dataset whose labels were partitioned"
+            )
+
     def renumbered(self, positions: ArrayLike) -> "Partition":
         """The same clients, where point i is point `positions[i]`, of shape (n_points,), of other data.
 

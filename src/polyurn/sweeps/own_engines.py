@@ -117,38 +117,25 @@ class Training:
 
         try:
             runs = train_columns(
-                [FedAvg.from_json(settings) for settings in columns],
-                self.model,
-                self.data,
-                task.clients,
-                seed=task.seed,
-                loss=self.loss,
-                metrics=self.metrics,
-                n_workers=1,
-                engine=self.engine,
-                device=self.device,
-                on_round=watch,
-            )
+                [FedAvg.from_json(settings) for settings in columns], self.model, self.data,
+                task.clients, seed=task.seed, loss=self.loss, metrics=self.metrics, n_workers=1,
+                engine=self.engine, device=self.device, on_round=watch,
+            )  # fmt: skip
         except _CutShortError:
             seconds = time.perf_counter() - started
-            named: dict[str, Any] = {
-                "engine": self._engine(task),
-                "names": self.metric_names,
-                "pruned": True,
-            }
-            return [finished_run(task, columns[0], curve, seconds=seconds, **named)]
+            return [
+                finished_run(
+                    task, columns[0], curve, seconds=seconds, engine=self._engine(task),
+                    names=self.metric_names, pruned=True,
+                )
+            ]  # fmt: skip
         return [
             finished_run(
-                task,
-                settings,
-                run.curve,
-                engine=run.engine,
-                seconds=run.seconds,
-                names=run.metric_names,
-                diverged_at=run.diverged_at,
+                task, settings, run.curve, engine=run.engine, seconds=run.seconds,
+                names=run.metric_names, diverged_at=run.diverged_at,
             )
             for settings, run in zip(columns, runs, strict=True)
-        ]
+        ]  # fmt: skip
 
     def _engine(self, task: Task) -> str:
         if self.engine != "auto":

@@ -10,14 +10,17 @@ import pytest
 
 from polyurn import MDM, Records, SizeBins, Sizes, StyleSpace, answer
 from polyurn.model.scores import Mixture
+from polyurn.model.standing import Yardstick
 from polyurn.wire import (
     BoundedStyle,
     BoundedSurvey,
+    Describe,
     Differences,
     Scaled,
     Shares,
     SizeMembership,
     Sketch,
+    Standing,
     Update,
     WhitenedScore,
 )
@@ -53,6 +56,14 @@ def update(rng):
     return Scaled(Update(MDM([0.3, 0.7], 10.0 ** rng.uniform(-3, 3, (2, C)), Sizes(BINS, masses))))
 
 
+def standing(rng):
+    """A yardstick at a client's own log-likelihood, so short that it blows rounding up."""
+    masses = rng.dirichlet(np.ones(3), size=6)
+    mdm = MDM(np.full(6, 1 / 6), 10.0 ** rng.uniform(-3, 3, (6, C)), Sizes(BINS, masses))
+    at = mdm.logpmf_given_size(clients(rng, 3))
+    return Standing(mdm, BINS, Yardstick(at, at, 1e-13))
+
+
 QUESTIONS = {
     "bounded_survey": lambda rng: BoundedSurvey(C, BINS),
     "sketch": sketch,
@@ -63,6 +74,8 @@ QUESTIONS = {
     "size_membership": lambda rng: SizeMembership(mixture(rng, 4), BINS),
     "shares": lambda rng: Shares((whitened(rng), sketch(rng)), (0.5, 0.5)),
     "scaled": update,
+    "describe": lambda rng: Describe(C, BINS),
+    "standing": standing,
 }
 
 

@@ -60,7 +60,8 @@ class Pathological(_OfProxyData):
 
     def __init__(self, k: int, available: ArrayLike, sizes: SizesLike) -> None:
         given = _counts(available)
-        if not 1 <= k <= (there := np.count_nonzero(given)):
+        there = np.count_nonzero(given)
+        if not 1 <= k <= there:
             raise ParameterError(
                 f"expected 1 to {there} categories per client, those of which there are points, got {k}"
             )

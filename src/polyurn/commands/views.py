@@ -200,7 +200,7 @@ def choice_table(choice: "Fit") -> Table:
     if len(best) < len(choice.candidates):
         captions.append(f"the best {len(best)} of {len(choice.candidates)} that were offered")
     stages = [_stage_words(stage) for stage in choice.stages]
-    table.caption = "\n".join(filter(None, ["; ".join(captions), *stages])) or None
+    table.caption = "; ".join(captions + stages) or None
     return table
 
 

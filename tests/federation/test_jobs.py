@@ -50,7 +50,6 @@ def test_a_private_run_goes_on_with_the_same_guarantee_and_a_larger_budget():
         (PRIVATE, {"ledger_epsilon": 0.0}, "epsilon above 0"),
         (PRIVATE, {"trust": "nobody"}, "expected trust distributed, central, local in secure sums"),
         (PRIVATE, {"secure": False}, "expected trust central, local in plain sums"),
-        (PRIVATE, {"selects": True, "components": ()}, "got auto"),
         (PRIVATE, {"cohort_size": 3}, "no cohort"),
         (PRIVATE, {"sizes": "exact"}, "binned or shared"),
     ],

@@ -234,4 +234,4 @@ def test_a_page_does_not_show_fitted_clients_where_others_were_held_out(run, tmp
         assert "<dd>table.csv: 80 of 80 clients were fitted</dd>" in written(tmp_path)
     write_histograms(truth("medium/3").sample(70, rng=1), "table.csv")
     run("report", "mdm.json", "true=table.csv")
-    assert "table.csv: it is not known which clients were fitted" in written(tmp_path)
+    assert "table.csv: polyurn cannot tell which clients were fitted" in written(tmp_path)

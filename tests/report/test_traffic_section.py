@@ -137,7 +137,7 @@ def test_a_resumed_run_says_which_rounds_are_not_in_it():
     rounds = record.rounds[2:]
     said = dict(section(replace(record, rounds=rounds)).facts)["Rounds"]
     assert said.endswith(
-        "2 rounds were before the run was resumed, and what was sent then is not known here."
+        "2 rounds were before the run was resumed; what clients sent in them was not kept."
     )
 
 

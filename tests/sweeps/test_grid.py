@@ -266,7 +266,7 @@ def test_out_of_memory_is_one_clear_line(tmp_path):
         ({"grid": {"local_epochs": "12"}}, "got '12' under 'local_epochs', in place of a list"),
         ({"grid": {"local_epochs": [1, 2, 2]}}, "local_epochs, got 2 more than once"),
         ({"populations": {"mdm": [[1]]}}, "got list under 'mdm', in place of a Partition"),
-        ({"populations": {"mdm": Partition([0, 1], [900])}}, "mdm: somebody holds point 900"),
+        ({"populations": {"mdm": Partition([0, 1], [900])}}, "mdm: a client holds point 900"),
         ({"populations": {"mdm": lambda seed: [[seed]]}}, "mdm as a Partition, got list"),
         ({"populations": {"iid": IID([1, 1, 1], [9])}}, "iid: expected n_clients"),
     ],

@@ -29,13 +29,13 @@ def describe_command(
     columns: TableOptions,
     privacy: PrivacyOptions,
     max_size: int = option(
-        LARGEST, "Declared largest size: a larger client answers for so many of its points."
+        LARGEST, "Declared largest size; a larger client answers for that many of its points."
     ),
     output: Path | None = JSON_OUTPUT,
     threads: int = THREADS,
     as_json: bool = AS_JSON,
 ) -> None:
-    """How many clients there are, how large, what they hold, and how different they are.
+    """Describe clients: how many there are, how large, what they hold, and how different they are.
 
     One round of sums, exact or with noise (`--epsilon`). Sizes are counted in bins that double.
 

@@ -126,7 +126,7 @@ def compare(
     n_bootstrap: Annotated[int, AtLeast(100)] = 200,
     rng: Seed = None,
 ) -> Comparison:
-    """How alike each population is to clients that were held out from fitting.
+    """Measure how alike each population is to clients that were held out from fitting.
 
     Parameters
     ----------

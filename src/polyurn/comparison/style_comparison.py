@@ -88,7 +88,7 @@ def style_dispersion(
     n_bootstrap: int = 200,
     rng: Seed = None,
 ) -> StyleDispersion:
-    """How much clients differ in the features of points of the same label.
+    """Measure how much clients differ in the features of points of the same label.
 
     Parameters
     ----------

@@ -213,7 +213,7 @@ class Heterogeneity:
 
 @checked
 def heterogeneity(counts: object, *, n_bootstrap: int = 200, rng: Seed = None) -> Heterogeneity:
-    """How different clients are from one another.
+    """Measure how different clients are from one another.
 
     Parameters
     ----------
@@ -310,7 +310,7 @@ class Dispersion:
 def dispersion(
     mdm: MDM, *, true: object, simulated: object, n_bootstrap: int = 200, rng: Seed = None
 ) -> Dispersion:
-    """How much true and simulated clients vary around the mean of the component they belong to.
+    """Measure how much true and simulated clients vary around the mean of their component.
 
     Both are counts of shape (n_clients, n_categories). A `CountsError` if a client is impossible under
     every component.

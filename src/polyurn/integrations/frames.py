@@ -80,7 +80,7 @@ def table_features(
     proxy: object = None,
     rng: Seed = None,
 ) -> TableFeatures:
-    """How much the clients of a data frame differ in its columns, and what to model.
+    """Measure how much the clients of a data frame differ in its columns, and say what to model.
 
     Parameters
     ----------

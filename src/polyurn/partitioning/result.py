@@ -415,7 +415,7 @@ class Partition(Plotted):
         codes = check_labels(labels, n_categories)
         if len(codes) <= self.indices.max():
             raise PartitionError(
-                f"expected a label for each point, got {len(codes)} labels, and somebody holds point "
+                f"expected a label for each point, got {len(codes)} labels, and a client holds point "
                 f"{self.indices.max()}"
             )
         codes = codes[self.indices]

@@ -21,7 +21,7 @@ NO_GUARANTEE = (
 
 # Weakest first: of releases under several, the weakest holds.
 _TRUST = {
-    "central": "central: whoever adds up the answers saw exact sums, and is trusted with them",
+    "central": "central: the process that adds up the answers saw exact sums, and is trusted with them",
     "distributed": "distributed: every node added its share of the noise inside a secure sum; it "
     "holds if no more nodes colluded than was declared",
     "local": "local: every client added all of the noise to its own answers, and trusts nobody",

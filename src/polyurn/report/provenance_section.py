@@ -202,7 +202,7 @@ def _rounds(traffic: Traffic) -> str:
     text += f"; {in_time(traffic.seconds)} in all."
     if traffic.n_earlier:
         rounds = counted(traffic.n_earlier, "round was", "rounds were")
-        text += f" {rounds} before the run was resumed, and what was sent then is not known here."
+        text += f" {rounds} before the run was resumed; what clients sent in them was not kept."
     return text
 
 

@@ -84,7 +84,7 @@ class Recommendation:
 def feature_differences(
     aggregator: Aggregator, *, n_labels: int, n_values: int, cohort_size: int | None = None
 ) -> FeatureDifference:
-    """How much clients differ in a label, in a feature, and in the feature given the label.
+    """Measure how much clients differ in a label, in a feature, and in the feature given the label.
 
     It takes one round. The intervals are of a delete-a-group jackknife over 20 groups of clients, which
     are formed by each client's own bucket.
@@ -146,7 +146,7 @@ def feature_differences(
 def recommend_feature(
     differences: Mapping[str, FeatureDifference], *, label: str = "the label"
 ) -> Recommendation:
-    """What to model: the label crossed with a feature, the label alone, or nothing.
+    """Say what to model: the label crossed with a feature, the label alone, or nothing.
 
     Clients differ if the correlation is at least 0.05 and its interval lies above 0. They hardly differ
     if the upper end of the interval is below 0.05. The label is crossed with the feature in which they

@@ -240,7 +240,7 @@ def true_clients(
         some = replace(some, counts=some.counts[rest], clients=some.clients[rest])
         fitted = fitted[rest]
     if not known or len(known) < len(models):
-        return some, None, f"{name}: it is not known which clients were fitted"
+        return some, None, f"{name}: polyurn cannot tell which clients were fitted"
     return some, fitted, text
 
 

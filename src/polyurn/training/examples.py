@@ -109,7 +109,7 @@ def check_clients(clients: object, *, n_points: int, name: str = "clients") -> P
     last = int(clients.indices.max())
     if last >= n_points:
         raise ParameterError(
-            f"{name}: somebody holds point {last}, but the data have {counted(n_points, 'point')}; "
+            f"{name}: a client holds point {last}, but the data have {counted(n_points, 'point')}; "
             "expected a partition of these data"
         )
     return clients

@@ -59,7 +59,7 @@ class Profile:
 
 @checked
 def profile(counts: object, *, n_bootstrap: int = 200, rng: Seed = None) -> Profile:
-    """How different clients are in labels and in sizes, by their counts of shape (n_clients,
+    """Measure how different clients are in labels and in sizes, by their counts of shape (n_clients,
     n_categories).
 
     >>> profile([[5, 5], [6, 4], [4, 6]], rng=0).in_words

@@ -44,7 +44,7 @@ def load(name: str) -> MDM:
 
 @checked
 def card(name: str) -> Card:
-    """What a federation is, where it comes from, and how good its model is.
+    """Return the card of a federation: what it is, where it comes from, how good its model is.
 
     Examples
     --------

@@ -64,7 +64,7 @@ def nearest(
     max_clients: Annotated[int, AtLeast(_FEWEST_CLIENTS)] = 1_000,
     rng: Seed = None,
 ) -> Neighbours:
-    """Which federations of the zoo clients resemble.
+    """Find the federations of the zoo that clients resemble.
 
     Parameters
     ----------

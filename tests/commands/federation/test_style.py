@@ -230,7 +230,7 @@ def test_a_style_is_written_and_says_what_it_is_without(run, proxy, played):
     ran = run(*EXACT, "--label-effect", "--directions", 1, "-o", "style.json")
     assert ran.code == 0, ran.err
     assert "2 features, from proxy.csv; name them with --features" in ran.err
-    assert "asking the nodes, once" in ran.err
+    assert "asking the nodes once" in ran.err
     assert "privacy: no guarantee: clients' exact sums were released" in ran.err
     assert "without node-2: not asked\n" in ran.err
     assert "without node-3: it was not there\n" in ran.err

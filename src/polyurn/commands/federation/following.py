@@ -92,7 +92,7 @@ def _progress(job: AnyJob) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     """A function that shows each round of a job."""
     match job:
         case StyleJob() | LookJob():  # one question
-            say("asking the nodes, once")
+            say("asking the nodes once")
             yield lambda _: None
         case MixtureJob():
             with _rounds(job) as on_event:

@@ -41,7 +41,7 @@ def describe_command(
     output: Path | None = JSON_OUTPUT,
     as_json: bool = AS_JSON,
 ) -> None:
-    """How many clients a federation has, how large, what they hold, and how different they are.
+    """Describe the clients of a federation: how many, how large, what they hold, how different.
 
     It is one question; the server sees a masked sum only. Say what is guaranteed to a client:
     `--epsilon` and `--delta`, or `--no-privacy`.
@@ -75,7 +75,7 @@ def score_command(
     seed: int = SEED,
     as_json: bool = AS_JSON,
 ) -> None:
-    """Whether the clients of a federation still are what a mixture says.
+    """Measure whether the clients of a federation still are what a mixture says.
 
     It is one question; the server sees a masked sum only. Say what is guaranteed to a client:
     `--epsilon` and `--delta`, or `--no-privacy`.

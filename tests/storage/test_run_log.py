@@ -50,15 +50,6 @@ def test_numbers_that_have_no_finite_square_are_none():
         ({"metrics": {"accuracy": 1}}, "metrics['accuracy']: expected a list, got 1"),
         ({"seconds": 1e300}, "seconds: expected a finite number, got 1e+300"),
         ({"settings": []}, "settings: expected an object, got []"),
-        ({"settings": {}}, "settings.n_rounds: expected an integer, got nothing"),
-        (
-            {"settings": {"n_rounds": 1, "cohort_size": 1, "proximal": 10**400}},
-            "settings.proximal: expected a number, got 1000",
-        ),
-        (
-            {"settings": {"n_rounds": 1, "cohort_size": 1, "weighting": "none"}},
-            "settings.weighting: expected 'points' or 'uniform', got 'none'",
-        ),
     ],
     ids=lambda value: str(value)[:40],
 )

@@ -262,6 +262,10 @@ def test_out_of_memory_is_one_clear_line(tmp_path):
         ({"grid": {"local_learning_rate": [1, 1.0]}}, "local_learning_rate, got 1 more than once"),
         ({"grid": {"local_learning_rate": [1e308]}}, "local_learning_rate of at most"),
         ({"grid": {"local_rate": [1]}}, "no setting 'local_rate'; did you mean"),
+        (
+            {"grid": None, "optuna": OptunaSearch({"rate": {"low": 0, "high": 1}}, 2)},
+            "no setting 'rate'",
+        ),
         ({"grid": {"local_epochs": []}}, "a list of values for local_epochs"),
         ({"grid": {"local_epochs": "12"}}, "got '12' under 'local_epochs', in place of a list"),
         ({"grid": {"local_epochs": [1, 2, 2]}}, "local_epochs, got 2 more than once"),

@@ -9,7 +9,6 @@ from polyurn.sweeps.optuna_search import OptunaSearch
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"space": {"rate": {"low": 0, "high": 1}}}, "no setting 'rate'"),
         ({"space": {}}, "at least one setting"),
         ({"space": {"local_epochs": {"low": 1}}}, "expected low and high"),
         ({"space": {"local_epochs": {"choices": [1], "log": True}}}, "expected low and high"),

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from polyurn import MDM, LocalAggregator, fit
+from polyurn import MDM, LocalAggregator, fit, fit_private
 from polyurn.errors import ParameterError
 from polyurn.typed.arguments import Json, check_options, checked, expected_as, got
 from polyurn.typed.json_form import Count
@@ -174,16 +174,15 @@ def test_what_may_hold_numbers_of_clients_is_shown_by_its_kind_only():
     for value in ([[secret]], np.array([[secret, 1]]), pd.DataFrame({"a": [secret]}), {1: secret}):
         assert str(secret) not in got(value)
     with pytest.raises(ParameterError) as error:
-        fit([[secret, 1]], n_components=1, n_categories=2, max_size=9)
+        fit_private([[secret, 1]], n_components=1, n_categories=2, max_size=9)
     assert str(secret) not in str(error.value)
 
 
 def test_counts_in_place_of_an_aggregator_are_told_to_be_wrapped():
-    """Of the report: `pu.fit(counts)` is an AttributeError."""
     asked = {"n_components": 1, "n_categories": 2, "max_size": 9}
     for counts in ([[1, 2]], np.array([[1, 2]]), pd.DataFrame({"a": [1], "b": [2]}), None):
         with pytest.raises(ParameterError, match=r"wrap the counts: LocalAggregator\(counts\)"):
-            fit(counts, **asked)
+            fit_private(counts, **asked)
     assert isinstance(LocalAggregator([[1, 2]]), LocalAggregator)
 
 

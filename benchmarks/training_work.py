@@ -138,7 +138,7 @@ def opened(case: Case, engine: EngineName, n_workers: int) -> Iterator[Ours]:
     data, clients = make_data(case)
     work = prepare(case.build, data, clients, seed=0, loss=cross_entropy, metrics={}, device="cpu")
     start = work.layout.pack(work.model)[None].clone()
-    with open_engine(engine, work, n_workers=n_workers, cohort_size=case.n_clients) as found:
+    with open_engine(engine, work, case.settings, n_workers=n_workers) as found:
         yield Ours(case, found.engine, work, start)
 
 

@@ -34,8 +34,7 @@ for k, value in evidence.items():
     print(f"K = {k}: {value:,.0f}")
 
 # %% [markdown]
-# Held-out samples say it without a prior: `pu.fit` keeps a fifth of the samples apart, and offers each K to all others. The picture has
-# nats per sample, less those of the best K.
+# Held-out samples say it without a prior: `pu.fit` keeps a fifth of the samples apart and fits each K to all others.
 
 # %%
 choice = pu.fit(counts, n_components=[1, 2, 3, 4, 5, 6], rng=0)

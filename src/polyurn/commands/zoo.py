@@ -22,9 +22,7 @@ def zoo_command(
     *,
     context: typer.Context,
     page: bool = option(
-        False,
-        "Write zoo.html, a page that draws their clients with your labels, and open it.",
-        Unless("as_json"),
+        False, "Write zoo.html, their clients with your labels.", Unless("as_json")
     ),
     as_json: bool = AS_JSON,
 ) -> None:
@@ -32,13 +30,19 @@ def zoo_command(
 
     Examples: `polyurn zoo`, `polyurn zoo --page`
     """
+    from polyurn.storage.files import write_whole
     from polyurn.typed.json_form import to_json
     from polyurn.zoo.federations import card, names
+    from polyurn.zoo.zoo_page import zoo_page
 
     if context.invoked_subcommand is not None:
         return
     if page:
-        _write_page(Path("zoo.html"))
+        output = Path("zoo.html")
+        write_whole(output, lambda file: file.write(zoo_page().encode()))
+        say(f"wrote {output}: open {(address := output.resolve().as_uri())}")
+        if sys.stderr.isatty():
+            webbrowser.open(address)
         return
     cards = [card(name) for name in names()]
     if as_json:
@@ -46,20 +50,6 @@ def zoo_command(
     else:
         show(_list(cards))
         show(Text("polyurn zoo show NAME has a card; polyurn partition labels.csv zoo:NAME cuts"))
-
-
-def _write_page(output: Path) -> None:
-    """Write the page; at a terminal, open it in the browser too."""
-    from polyurn.storage.files import check_writable, write_whole
-    from polyurn.zoo.zoo_page import zoo_page
-
-    check_writable(output)
-    page = zoo_page().encode()
-    write_whole(output, lambda file: file.write(page))
-    address = output.resolve().as_uri()
-    say(f"wrote {output} ({len(page) / 1e3:.0f} kB): open {address}")
-    if sys.stderr.isatty():
-        webbrowser.open(address)
 
 
 def show_command(

@@ -23,8 +23,8 @@ function labelsOf(text) { // {names, shares}: a share each, "10 equal", or a nam
   const equal = text.trim().match(/^(\d+)\s+equal$/i);
   if (equal) {
     const n = Number(equal[1]);
-    if (n < 2 || n > 2000) throw new Error("Expected 2 to 2,000 equal labels.");
-    return { names: [...Array(n).keys()].map(String), shares: Array(n).fill(1 / n) };
+    if (n >= 2 && n <= 2000) return { names: [...Array(n).keys()].map(String), shares: Array(n).fill(1 / n) };
+    throw new Error("Expected 2 to 2,000 equal labels.");
   }
   const entries = text.split(text.trim().includes("\n") ? /\n/ : /,/).map((x) => x.trim()).filter(Boolean);
   const pairs = entries.map((entry, i) => {
@@ -109,9 +109,8 @@ function redraw() {
   try {
     given = settings();
     const n = Math.min(given.clients, SHOWN), found = populations(given, n);
-    const { card } = zoo.federations[chosen];
     found.forEach((clients, i) => {
-      const title = i === 0 ? `Like ${card.title}` : CUTS[i - 1], sizes = clients.map(sum).sort((a, b) => a - b);
+      const title = i === 0 ? `Like ${zoo.federations[chosen].card.title}` : CUTS[i - 1], sizes = clients.map(sum).sort((a, b) => a - b);
       const facts = `${effective(clients).toFixed(1)} labels in effect · ${sizes[0].toLocaleString("en")} to ` +
         `${sizes[n - 1].toLocaleString("en")} points, half at most ${sizes[Math.floor((n - 1) / 2)].toLocaleString("en")}`;
       const row = $("rows").children[i], canvas = row.querySelector("canvas");
@@ -139,7 +138,7 @@ function legend({ names, shares }) {
   $("legend").replaceChildren(...shown);
 }
 function describe(given) {
-  const { card } = zoo.federations[chosen], shown = Math.min(given.clients, SHOWN);
+  const { card, warnings } = zoo.federations[chosen], shown = Math.min(given.clients, SHOWN);
   $("title").textContent = `Clients like ${card.title}`;
   $("what").textContent = `A client is ${card.client}; a category is ${card.category}. Learned from ` +
     `${card.n_clients.toLocaleString("en")} clients, as a mixture of ${card.n_components} components.`;
@@ -153,21 +152,24 @@ function describe(given) {
     ? "partition.json has, for each client, the rows of your CSV that it holds, counted from 0."
     : "partition.json names rows of your data: open a CSV first. clients.csv needs none: `polyurn partition labels.csv clients.csv` " +
       "turns it into a partition.";
-  const of = lines(given);
-  [...$("lines").children].forEach((line, i) => { line.querySelector("pre").textContent = of[i][1]; });
+  lines(given).forEach(([, text], i) => { $("lines").children[i].querySelector("pre").textContent = text; });
   $("card").replaceChildren(...facts(card).flatMap(([term, text]) => [element("dt", {}, term), element("dd", {}, text)]));
-  $("warnings").replaceChildren(...card.warnings.map((text) => element("li", {}, text)));
+  $("warnings").replaceChildren(...warnings.map((text) => element("li", {}, text)));
 }
+const interval = ({ value, low, high }, n) => `${value.toFixed(n)} (${low.toFixed(n)} to ${high.toFixed(n)})`;
+const alphaOf = (card) => String(Number(Number(card.profile.heterogeneity.alpha.value).toPrecision(2))).replace("Infinity", "∞");
 function facts(card) {
-  const likeness = ([low, high], ratio, auc) => `energy ratio ${ratio} (true clients: ${low} to ${high}), AUC ${auc}`;
+  const likeness = ({ energy_ratio: ratio, energy_null: [low, high], auc }) =>
+    `energy ratio ${ratio.toFixed(2)} (true clients: ${low.toFixed(2)} to ${high.toFixed(2)}), AUC ${interval(auc, 2)}`;
   return [
     ["A client", card.client], ["A category", card.category], ["Source", `${card.source} (${card.date})`],
     ["Licence of the data", card.licence],
     ["Clients", `${card.n_clients.toLocaleString("en")}, of ${card.sizes[0].toLocaleString("en")} to ` +
       `${card.sizes[2].toLocaleString("en")} points, half at most ${card.sizes[1].toLocaleString("en")}`],
     ["Categories, components", `${card.n_categories}, ${card.n_components}`],
-    ["Best α of a Dirichlet", card.alpha], ["Dispersion", card.dispersion],
-    ...card.likeness.map(([name, ...found]) => [LIKE[name] || name, likeness(...found)]),
+    ["Best α of a Dirichlet", alphaOf(card)],
+    ["Dispersion", `${interval(card.profile.dispersion, 2)}: ${zoo.federations[chosen].words}`],
+    ...Object.entries(card.likeness).map(([name, found]) => [LIKE[name] || name, likeness(found)]),
   ];
 }
 
@@ -211,8 +213,7 @@ async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
   } catch { // a page opened as a file may not have a clipboard
-    const field = element("textarea", { value: text });
-    document.body.append(field);
+    const field = document.body.appendChild(element("textarea", { value: text }));
     field.select();
     document.execCommand("copy");
     field.remove();
@@ -264,14 +265,13 @@ function recall() {
   document.querySelectorAll("[name=federation]").forEach((radio) => { radio.checked = radio.value === chosen; });
 }
 function changed() { redraw(); remember(); }
-
 // ---- the beginning
 function listed(name) {
   const { card } = zoo.federations[name], canvas = element("canvas");
   canvas.setAttribute("aria-hidden", "true");
   const radio = element("input", { type: "radio", name: "federation", value: name, onchange: () => { chosen = name; changed(); } });
   return element("label", { className: "federation" }, radio, element("span", {}, card.title,
-    element("small", {}, `${card.n_clients.toLocaleString("en")} clients, α ${card.alpha}`)), canvas);
+    element("small", {}, `${card.n_clients.toLocaleString("en")} clients, α ${alphaOf(card)}`)), canvas);
 }
 function drawList() {
   const shares = Array(8).fill(1 / 8);
@@ -296,7 +296,7 @@ async function begin() {
     const button = element("button", { type: "button", onclick: () => copy(pre.textContent) }, "Copy", element("span", { className: "sr" }, ` the ${name} lines`));
     $("lines").append(element("div", { className: "line" }, element("div", {}, name, button), pre));
   }
-  $("settings").addEventListener("submit", (event) => event.preventDefault());
+  $("settings").onsubmit = (event) => event.preventDefault();
   FIELDS.forEach((id) => $(id).addEventListener("input", changed));
   $("column").addEventListener("input", take);
   $("file").addEventListener("change", () => $("file").files[0] && open($("file").files[0]));

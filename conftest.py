@@ -5,5 +5,6 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def empty_folder_for_the_first_page(request, monkeypatch):
+    """Let README write what it shows where nothing else is."""
     if request.path.name == "README.md":
         monkeypatch.chdir(request.getfixturevalue("tmp_path"))

@@ -59,7 +59,7 @@ const running = (list) => { let total = 0; return list.map((x) => (total += x));
 
 // ---- a model of the file: numbers were written as whole ones
 function unpacked(packed) {
-  const alphas = packed.alphas.map((row) => row.map((x) => x === null ? 0 : Math.exp(x / 100)));
+  const alphas = packed.alphas.map((row) => row.map((x) => x === null ? 0 : Math.exp(x / 30)));
   const edges = [1];
   for (const width of packed.widths) edges.push(edges[edges.length - 1] + width);
   const masses = packed.masses.map((row) => packed.profile.map((share, f) => row[packed.bins[f]] * share));
@@ -158,7 +158,7 @@ function downTheTree(u, splits, k, n) { // model/splits.py: nodes 0 to J - 1 are
   const nInner = splits.children.length, totals = new Array(2 * nInner + 1).fill(0);
   totals[0] = n;
   splits.children.forEach(([left, right], node) => {
-    const here = totals[node], [a, b] = splits.concentrations[k][node].map((x) => x === null ? 0 : Math.exp(x / 100));
+    const here = totals[node], [a, b] = splits.concentrations[k][node].map((x) => x === null ? 0 : Math.exp(x / 30));
     if (here === 0) return;
     const x = splits.values ? bent(u, here, [a, b], splits.values[k][node], splits.knots)
       : a === 0 ? 0 : b === 0 ? here : multinomial(u, here, dirichlet(u, [a, b]))[0];
@@ -178,9 +178,9 @@ function bent(u, n, sides, values, knots) { // p(x) is proportional to f_l(x) f_
 function hats(count, values, knots) { // between two knots the value is on a line; beyond the last one it stays
   let i = knots.length - 1;
   while (knots[i] > count) i--;
-  if (i === knots.length - 1) return values[i] / 100;
+  if (i === knots.length - 1) return values[i] / 15;
   const part = (count - knots[i]) / (knots[i + 1] - knots[i]);
-  return (values[i] * (1 - part) + values[i + 1] * part) / 100;
+  return (values[i] * (1 - part) + values[i + 1] * part) / 15;
 }
 function laidOver(u, k, drawn, model, parts, nLabels) { // Relabelled.sample
   const counts = new Array(nLabels).fill(0), of = {};

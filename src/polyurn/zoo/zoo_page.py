@@ -13,8 +13,8 @@ from polyurn.model.mdm import MDM
 from polyurn.typed.json_form import to_json
 from polyurn.zoo.federations import card, load, names
 
-# Steps of 1 % of concentrations, 0.05 % of a mass and 0.1 % of a profile: all of it in 100 kB.
-_STEPS, _MASSES, _PROFILE = 100, 2_000, 1_000
+# Steps of 3 % of concentrations, 7 % of a law, 0.1 % of a mass and 0.2 % of a profile.
+_STEPS, _LAW_STEPS, _MASSES, _PROFILE = 30, 15, 1_000, 500
 # A smaller share of a component's concentration gives no point to a client of a million.
 _NO_SHARE = 1e-7
 
@@ -27,7 +27,11 @@ def zoo_page() -> str:
             if path.name.endswith((".html", ".css", ".js"))}  # fmt: skip
     cards = sorted(map(card, names()), key=lambda one: one.profile.heterogeneity.alpha.value)
     found = {
-        one.name: {"warnings": one.warnings, "words": one.profile.in_words, "card": to_json(one)}
+        one.name: {
+            "warnings": one.warnings,
+            "words": one.profile.in_words,
+            "card": _short(to_json(one)),
+        }
         | _packed(load(one.name))
         for one in cards
     }
@@ -35,6 +39,11 @@ def zoo_page() -> str:
     page = part["page.html"].replace("/*style*/", part["page.css"])
     page = page.replace("/*script*/", part["draws.js"] + part["page.js"])
     return page.replace("/*zoo*/", b64encode(zlib.compress(document.encode(), 9)).decode())
+
+
+def _short(card: dict[str, Any]) -> Any:
+    """A card with three digits of each number."""
+    return json.loads(json.dumps(card), parse_float=lambda text: float(f"{float(text):.3g}"))
 
 
 def _packed(mdm: MDM) -> dict[str, Any]:
@@ -52,7 +61,7 @@ def _packed(mdm: MDM) -> dict[str, Any]:
             "children": splits.tree.children.tolist(),
             "concentrations": _logs(splits.concentrations),
             "knots": laws and laws.knots.tolist(),
-            "values": laws and _whole(laws.values, _STEPS),
+            "values": laws and _whole(laws.values, _LAW_STEPS),
         },
     }  # fmt: skip
 

@@ -1,6 +1,6 @@
 """bfloat16 beside float32: how much faster the paper's network trains, and if it learns the same.
 
-Speed: the paper's network on 28 x 28 images, 20 clients with 100 points each in batches of 10, one worker;
+Speed: the paper's network on 28 x 28 images, 20 clients of 100 points in batches of 10, one worker;
 both precisions take turns. Accuracy: the same kind of network on the digits of scikit-learn, 200 rounds
 under six seeds, beside float32 again with clients in another order, which is the noise floor.
 

@@ -25,6 +25,7 @@ from polyurn.federation.messages import Ask, Refusal
 from polyurn.federation.owned_node import open_node
 from polyurn.federation.processes import alive, keep_pid
 from polyurn.federation.server_process import perform
+from polyurn.privacy.ledger import Charge
 from polyurn.privacy.private_aggregator import PrivateAggregator
 from polyurn.storage.files import read_secret, write_secret
 from polyurn.storage.ledger_file import LedgerFile, open_ledger
@@ -43,7 +44,7 @@ def question(federation, query=QUERY):
 
 
 def charges(place):
-    return LedgerFile(place).read()[1:]
+    return [entry for entry in LedgerFile(place).read() if isinstance(entry, Charge)]
 
 
 # ------------------------------------------------------------------------------------ at a node

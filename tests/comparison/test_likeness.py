@@ -122,7 +122,7 @@ def test_a_comparison_with_clients_that_were_fitted_says_so():
 def test_what_nobody_said_is_not_guessed():
     verdict = compare({"mdm": TRUTH}, HELD_OUT, rng=0, **QUICK)
     assert verdict.n_fitted is None
-    assert "not known" in verdict.standing
+    assert "cannot tell whether the model was fitted" in verdict.standing
 
 
 # ------------------------------------------------------------------------ refusals

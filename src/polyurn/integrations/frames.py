@@ -113,6 +113,7 @@ def table_features(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import pyarrow as pa
     >>> plane = np.repeat(np.arange(60), 20)
     >>> flights = pa.table({"plane": plane, "dest": np.arange(1_200) % 3, "origin": plane % 2})

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, is_dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from scipy import sparse
+import scipy  # `scipy.sparse` is loaded when it is used
 
 from polyurn.counts import Counts, check_counts, check_texts, short_list
 from polyurn.errors import CountsError, ParameterError
@@ -142,7 +142,7 @@ def laid(
     if np.array_equal(at, np.arange(n_ours)):
         return table
     one_each = np.ones(len(at), np.int64)
-    into = sparse.csr_array((one_each, (np.arange(len(at)), at)), (len(at), n_ours))
+    into = scipy.sparse.csr_array((one_each, (np.arange(len(at)), at)), (len(at), n_ours))
     return check_counts(table @ into, allow_empty=allow_empty)
 
 

@@ -61,8 +61,8 @@ class Guarantee:
     >>> print(in_words(guarantee))
     (0.996, 1e-06)-differentially private for one client, added or removed. Trust model central:
     the process that adds up the answers saw exact sums, and is trusted with them. 2 rounds, 52
-    numbers sent by each client. If one record of one client becomes another: epsilon 1.57, which is no better: one
-    record can change all of its answers.
+    numbers sent by each client. If one record of one client becomes another: epsilon 1.57, which is
+    no better: one record can change all of its answers.
     """
 
     epsilon: Finite

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 import polyurn as pu
 from polyurn import datasets
-from polyurn.datasets.installed import MISSING, read_columns
 from polyurn.model.style import Style
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
@@ -30,6 +29,7 @@ import flights_by_plane as flights
 import style_tables as tables
 import training_clients as clients
 from records import RESULTS
+from sources.columns import MISSING, read_columns
 from training_tables import FINAL_SEEDS
 
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from polyurn.client.bins import Bins
 from polyurn.datasets.dataset import Dataset, LabelledPoints
-from polyurn.datasets.installed import MISSING, ColumnArrays, column_names, read_columns
 from polyurn.errors import FileError, ParameterError
+from sources.columns import MISSING, ColumnArrays, column_names, read_columns
 from sources.download import OnProgress
 from sources.local import Layout, Source, locate
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from polyurn.client.counting import Histograms
 from polyurn.client.tables import observed_categories, table_histograms
-from polyurn.datasets.installed import MISSING, read_columns
 from polyurn.errors import FileError
 from polyurn.storage.table_files import read_table
+from sources.columns import MISSING, read_columns
 
 
 def histogram_table(path: str | os.PathLike[str]) -> Histograms:

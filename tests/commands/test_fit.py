@@ -315,6 +315,34 @@ def test_several_numbers_of_components_are_chosen_from(run):
     assert [c["n_components"] for c in chosen["candidates"]] == [1, 2]
 
 
+def test_the_tree_of_the_splits_is_taken_from_a_file(run, tmp_path):
+    (tmp_path / "tree.json").write_text('[["0", "2"], "1"]')
+    asked = ("fit", "clients.csv", "--components", "1,2", "--rounds", 4, "--held-out", 0.5)
+    found = run(*asked, "--shape", "tree", "--search", "tree=tree.json", "--json").json()
+    assert found["splits"]["tree"] == [["0", "2"], "1"]
+    assert found["stages"][0]["tree"] == "declared"
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        ('["0", "1"]', (), "tree.json holds no tree of the categories: "),
+        ('["0", "1"]', (), "each category once, got '2' 0 times"),
+        ("[", (), "expected JSON, got something else from line 1"),
+        (
+            '["0", "1", "2"]',
+            ("--shape", "dirichlet"),
+            "no tree with shape='dirichlet'",
+        ),
+        ('["0", "1", "2"]', ("--components", 2), "expected held_out, or several n_components"),
+    ],
+)
+def test_a_file_that_is_no_tree_is_one_line_and_no_file(run, tmp_path, text, options, words):
+    (tmp_path / "tree.json").write_text(text)
+    asked = ("fit", "clients.csv", "--components", "1,2", "--search", "tree=tree.json", *options)
+    assert_leaves_no_trace(tmp_path, run, asked, words)
+
+
 def test_one_number_of_components_is_scored_by_held_out_clients_if_that_is_asked(run):
     asked = ("fit", "clients.csv", "--components", 2, "--rounds", 8)
     ran = run(*asked, "--held-out", 0.5, "-o", "scored.json")

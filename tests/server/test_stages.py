@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from polyurn import MDM, LocalAggregator, Sizes, Tree, fit
+from polyurn.errors import ParameterError
 from polyurn.model.paper_truths import truth
 from polyurn.model.splits import Splits
 
@@ -80,6 +81,32 @@ def test_a_declared_tree_is_taken(together):
     declared = Tree.declared([["a", "b"], ["c", "d"]], list("abcd"))
     choice = choose(together, shape="tree", tree=declared)
     assert choice.mdm.splits.tree == declared
+    assert choice.stages[0].tree == "declared"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"shape": "dirichlet"}, "no tree with shape='dirichlet'"),
+        ({"numbers": 2}, "expected held_out, or several n_components, with a tree"),
+        ({"cohort_size": 200}, "no cohort_size with a tree"),
+        ({"tree": Tree.by_share(np.ones(5))}, "a tree of 4 categories, got 5"),
+        ({"numbers": 2, "tree": None, "shape": "laws"}, "with shape='laws'"),
+    ],
+)
+def test_a_tree_that_no_stage_would_take_is_refused_before_a_client_is_asked(more, message):
+    with pytest.raises(ParameterError, match=message):
+        choose(np.ones((50, 4), int), **{"tree": Tree.by_share(np.ones(4)), **more})
+
+
+def test_the_tree_of_very_many_categories_is_one_by_share_and_that_is_said():
+    counts = np.random.default_rng(0).poisson(0.05, (60, 301))
+    counts[:, 0] += 25
+    choice = choose(counts, n_categories=301, max_size=60, shape="tree", max_rounds=6)
+    assert choice.stages[0].tree == "by share"
+    assert choice.mdm.splits.tree.children[0, 0] == 300  # category 0, which has most points
+    assert "the tree of more than 300 categories is not learned" in str(choice)
+    assert "splits on a tree: " in str(choice)
 
 
 def test_a_stage_begins_at_the_likelihood_of_the_mixture():

@@ -109,9 +109,10 @@ def fit_command(
     numbers = component_numbers(components)
     cohort_size, sampling = drawn_cohort(cohort)
     prior = named_values(priors, Priors, "--priors")
-    scored, budget, given = selects(numbers, search.held_out), privacy.budget(), search.given()
+    scored, budget = selects(numbers, search.held_out), privacy.budget()
     _check_options(context, columns, several=selects(numbers), scored=scored, private=bool(budget))
     read = read_all(table, columns.reading(), columns.declared())
+    given = search.given(read.categories)
     clients = read.aggregator(seed=seed, sampling=sampling, threads=threads, scheduler=scheduler)
     asked = _recorded(privacy.asked(clients), context, scored, read)
     if numbers != "auto" and not scored:

@@ -221,16 +221,20 @@ class SearchOptions:
         None,
         "Settings of the search, NAME=VALUE with commas: tol=0.001, stop when less is left to gain, in "
         "nats per client; patience=3, rounds without a gain before it stops, 0 is the fastest; "
-        "max_upload=50000, numbers that a client may send in a round.",
+        "max_upload=50000, numbers that a client may send in a round; tree=FILE, a JSON file with the "
+        "tree of the splits, lists in lists of the categories' names, which is learned by default.",
         Unless("epsilon"),
         Unless("method", "paper"),
     )
 
-    def given(self, *, max_rounds: int = 50) -> dict[str, Any]:
+    def given(self, categories: tuple[str, ...], *, max_rounds: int = 50) -> dict[str, Any]:
         """The parameters of `learn`; `max_rounds` is the default."""
+        from polyurn.storage.models import load_tree
+
         tuned = asdict(named_values(self.search, Tuning, "--search"))
         scoring = {} if self.held_out is None else {"held_out": self.held_out}
         rounds = max_rounds if self.max_rounds is None else self.max_rounds
+        tuned["tree"] = tuned["tree"] and load_tree(tuned["tree"], categories)
         return {**scoring, "shape": self.shape, "max_rounds": rounds, **tuned}
 
 
@@ -241,6 +245,7 @@ class Tuning:
     tol: float = 1e-3
     patience: int = 3
     max_upload: int = 50_000
+    tree: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -405,10 +410,10 @@ def name_map(text: str | None) -> "Match | None":
 
 
 def named_values(text: str | None, kind: type[T], option: str, **more: object) -> T:
-    """An object of the class with the numbers in `tol=0.01,patience=0`; `more` are other fields.
+    """An object of the class with the values in `tol=0.01,patience=0`; `more` are other fields.
 
     >>> named_values("patience=0", Tuning, "--search")
-    Tuning(tol=0.001, patience=0, max_upload=50000)
+    Tuning(tol=0.001, patience=0, max_upload=50000, tree=None)
     """
     types = {name: hint for name, hint in get_type_hints(kind).items() if hint is not bool}
     found = {}
@@ -419,7 +424,7 @@ def named_values(text: str | None, kind: type[T], option: str, **more: object) -
                 f"expected {option} as NAME=VALUE with commas, of {', '.join(types)}, got {part!r}"
             )
         try:
-            found[name] = (int if types[name] is int else float)(value)
+            found[name] = {int: int, Path | None: Path}.get(types[name], float)(value)
         except ValueError:
             what = "a whole number" if types[name] is int else "a number"
             raise ParameterError(f"expected {name} in {option} as {what}, got {value!r}") from None

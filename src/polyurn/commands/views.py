@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # showing a file need not load the search
     from polyurn.comparison.comparison_results import Comparison
     from polyurn.comparison.style_comparison import StyleRow
     from polyurn.model.style import Style
-    from polyurn.server.fit_results import Candidate, Fit, ShapeScore
+    from polyurn.server.fit_results import Candidate, Fit
 
 _MOST_ROWS = 20  # of a table on a terminal
 _HALF_WIDTH = 1.96  # of a 95 % interval, in standard errors
@@ -199,15 +199,8 @@ def choice_table(choice: "Fit") -> Table:
         captions.append("early: a smaller K was already better than this one could become")
     if len(best) < len(choice.candidates):
         captions.append(f"the best {len(best)} of {len(choice.candidates)} that were offered")
-    stages = [_stage_words(stage) for stage in choice.stages]
-    table.caption = "; ".join(captions + stages) or None
+    table.caption = "; ".join([*captions, *map(str, choice.stages)]) or None
     return table
-
-
-def _stage_words(stage: "ShapeScore") -> str:
-    shape = {"tree": "splits on a tree", "laws": "laws on the splits"}[stage.shape]
-    found = f"{stage.gain:+.4f} ({stage.gain_error:.4f}) with K = {stage.n_components}"
-    return f"{shape}: {found}, {'kept' if stage.kept else 'not kept'}"
 
 
 def candidates_table(candidates: Sequence[dict[str, Any]], chosen: int) -> Table:

@@ -9,7 +9,7 @@ with the reason of its failure. Nothing is fitted here.
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
@@ -17,11 +17,13 @@ from polyurn.errors import FileError, ParameterError
 from polyurn.federation.aggregator import Terms
 from polyurn.federation.processes import alive
 from polyurn.model.style_coordinates import StyleSpace
+from polyurn.model.trees import Tree
 from polyurn.privacy.ledger import Budget
 from polyurn.server.drift import Drift
 from polyurn.storage.documents import read_document
 from polyurn.storage.files import check_regular, read_regular
 from polyurn.storage.json_log import AppendedFile, JsonLog
+from polyurn.typed.declared import IF_GIVEN
 from polyurn.typed.json_form import Count, Finite, to_json
 
 # Who can add noise in secure sums, and in plain ones, where a share of noise would hide nothing.
@@ -79,6 +81,7 @@ class MixtureJob(Job):
     tol: Finite = 1e-3
     held_out: Finite | None = None
     shape: str = "auto"
+    tree: Tree | None = field(default=None, metadata=IF_GIVEN)
     cohort_size: Count | None = None  # of nodes
     sizes: str = "binned"
     checkpoint: str | None = None  # folder that keeps the sum of every round
@@ -98,8 +101,8 @@ class MixtureJob(Job):
     def search(self) -> dict[str, Any]:
         """The parameters of `learn` that the job has."""
         names = (
-            "max_size", "shape", "max_rounds", "cohort_size", "tol", "patience", "max_upload", "sizes",
-            "epsilon", "delta",
+            "max_size", "shape", "tree", "max_rounds", "cohort_size", "tol", "patience", "max_upload",
+            "sizes", "epsilon", "delta",
         )  # fmt: skip
         held_out = self.held_out if self.selects else None
         return {"held_out": held_out, **{name: getattr(self, name) for name in names}}

@@ -15,6 +15,7 @@ import numpy as np
 from polyurn.errors import ParameterError
 from polyurn.model.component_summary import HEADS, component_rows, many_components
 from polyurn.model.mdm import MDM
+from polyurn.model.trees import MOST_LEARNED
 from polyurn.privacy.statement import Guarantee
 from polyurn.server.fit_settings import few_clients, few_held_out, largest_won
 from polyurn.typed.arguments import checked
@@ -164,6 +165,8 @@ class ShapeScore:
     kept : bool
     penalty : float
         λ, the strength of the penalty on laws that are not smooth, which these clients chose.
+    tree : str
+        "learned", "declared" or "by share": where the tree is from.
     """
 
     shape: str
@@ -173,6 +176,12 @@ class ShapeScore:
     gain_error: float
     kept: bool
     penalty: float = 0.0
+    tree: str = "learned"
+
+    def __str__(self) -> str:
+        shape = {"tree": "splits on a tree", "laws": "laws on the splits"}[self.shape]
+        found = f"{self.gain:+.4f} ({self.gain_error:.4f}) with K = {self.n_components}"
+        return f"{shape}: {found}, {'kept' if self.kept else 'not kept'}"
 
 
 @checked
@@ -277,6 +286,7 @@ class Fit(Plotted):
                 for c in self.best_candidates(_SHOWN)
             ]
             lines += aligned([("K", "held-out", "behind (s.e.)"), *tried])
+            lines += map(str, self.stages)
         return "\n".join(lines)
 
     def to_pandas(self) -> Any:
@@ -332,7 +342,13 @@ class Fit(Plotted):
         fitted = few_clients(self.n_clients, [self.n_components]) if self.n_clients else ""
         held = few_held_out(self.n_held_out) if self.n_held_out else ""
         largest = largest_won(self.n_components, [c.n_components for c in self.candidates])
-        return "; ".join(filter(None, (held, fitted, largest)))
+        wide = ""
+        if any(stage.tree == "by share" for stage in self.stages):
+            wide = (
+                f"the tree of more than {MOST_LEARNED} categories is not learned but made of their "
+                "shares; one can be declared"
+            )
+        return "; ".join(filter(None, (held, fitted, largest, wide)))
 
     @property
     def unfinished(self) -> tuple[int, ...]:

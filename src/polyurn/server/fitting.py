@@ -100,14 +100,10 @@ def fit_sums(
     smallest, largest = _problem(numbers[0], *model), _problem(numbers[-1], *model)
     if share is not None:
         _check_choice(settings, share)
-    elif settings.shape in ("tree", "laws"):
-        raise ParameterError(
-            f"expected held_out, or several n_components, with shape={settings.shape!r}: held-out "
-            "clients judge it"
-        )
     (smallest if n_components == "auto" else largest).check_upload(settings.max_upload)
     random = np.random.default_rng(rng)
     rounds = _Rounds(aggregator, smallest, settings, random, held_out=share, on_round=on_round)
+    _check_shape(rounds.settings, n_categories, is_scored=share is not None)
     rounds.survey()
     if share is None:
         return _fit_one(rounds, numbers[0], random)
@@ -140,6 +136,28 @@ def _check_choice(settings: Settings, share: float) -> None:
         )
     if not 0 < share < 1:
         raise ParameterError(f"expected held_out between 0 and 1, got {share}")
+
+
+def _check_shape(settings: Settings, n_categories: int, *, is_scored: bool) -> None:
+    """Refuse a shape or a tree that no stage would take up."""
+    shape, tree = settings.shape, settings.tree
+    if tree is None and shape not in ("tree", "laws"):
+        return
+    asked = "a tree" if tree is not None else f"shape={shape!r}"
+    if shape == "dirichlet":
+        raise ParameterError("expected no tree with shape='dirichlet', which has no splits")
+    if not is_scored:
+        raise ParameterError(
+            f"expected held_out, or several n_components, with {asked}: held-out clients judge it"
+        )
+    if settings.cohort_size is not None:
+        raise ParameterError(
+            f"expected no cohort_size with {asked}: stages compare sums over the same clients"
+        )
+    if tree is not None and tree.n_categories != n_categories:
+        raise ParameterError(
+            f"expected a tree of {counted(n_categories, 'category')}, got {tree.n_categories}"
+        )
 
 
 def _fit_one(rounds: "_Rounds", n_components: int, random: np.random.Generator) -> Fit:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
 from polyurn.errors import ParameterError
+from polyurn.model.trees import Tree
 from polyurn.server.fit_results import Fit
 from polyurn.server.fit_settings import Settings, Shape
 from polyurn.server.fitting import fit_sums
@@ -38,6 +39,7 @@ def learn(
     held_out: float | None = None,
     at_once: bool = True,
     shape: Shape = "auto",
+    tree: Tree | None = None,
     max_rounds: int = 50,
     tol: float = 1e-3,
     patience: int = 3,
@@ -58,9 +60,9 @@ def learn(
     model = {"sizes": sizes, "size_prior": size_prior, "category_prior": category_prior}
     common: dict[str, Any] = {name: value for name, value in model.items() if value is not None}
     common |= {"n_categories": n_categories, "max_size": max_size, "on_round": on_round}
-    if epsilon is not None and shape in ("tree", "laws"):
+    if epsilon is not None and (tree is not None or shape in ("tree", "laws")):
         raise ParameterError(
-            f"expected no epsilon with shape={shape!r}: noise hides splits; leave one out"
+            "expected no epsilon with a tree or laws: noise hides splits; leave one out"
         )
     if epsilon is not None:
         from polyurn.server.private.private_fit import fit_private
@@ -78,7 +80,7 @@ def learn(
         )  # fmt: skip
     settings = Settings(
         max_rounds=max_rounds, cohort_size=cohort_size, tol=tol, patience=patience,
-        max_upload=max_upload, shape=shape,
+        max_upload=max_upload, shape=shape, tree=tree,
     )  # fmt: skip
     one = not selects(components, held_out)
     return fit_sums(

@@ -59,7 +59,7 @@ def run_stages(
     shape = settings.shape
     if shape == "dirichlet" or settings.cohort_size is not None:  # samples cannot be compared
         return base, ()
-    known = settings.tree or _tree(base.mdm, ask)
+    origin, known = ("declared", settings.tree) if settings.tree else _tree(base.mdm, ask)
     climbs = {
         k: SplitClimb.of(mdm, Splits.of_alphas(known, mdm.alphas), problem)
         for k, mdm in _starts(base, candidates).items()
@@ -73,16 +73,18 @@ def run_stages(
     if len(ends) == 1:
         return base, ()
     scores = ask((), [one.mdm for one in ends])[1]
-    return _kept(ends, scores, shape, tie)
+    end, stages = _kept(ends, scores, shape, tie)
+    return end, tuple(replace(stage, tree=origin) for stage in stages)
 
 
-def _tree(mdm: MDM, ask: Ask) -> Tree:
+def _tree(mdm: MDM, ask: Ask) -> tuple[str, Tree]:
     if mdm.n_categories > MOST_LEARNED:
-        return Tree.by_share(mdm.mean())
+        return "by share", Tree.by_share(mdm.mean())
     sums = ask([Affinity(mdm.n_categories)], ())[0][0]
     lower = np.zeros((mdm.n_categories,) * 2)
     lower[np.tril_indices(mdm.n_categories)] = sums.affinities
-    return Tree.learned(sums.n_clients, sums.roots, lower + np.tril(lower, -1).T)
+    tree = Tree.learned(sums.n_clients, sums.roots, lower + np.tril(lower, -1).T)
+    return "learned", tree
 
 
 def _starts(base: Bent, candidates: Sequence[Candidate]) -> dict[int, MDM]:

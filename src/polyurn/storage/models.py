@@ -17,15 +17,17 @@ from polyurn.model.mdm import MDM, Relabelled
 from polyurn.model.names import Side, check_own, side_of
 from polyurn.model.style import Style
 from polyurn.model.style_coordinates import StyleSpace
+from polyurn.model.trees import Tree
 from polyurn.privacy.statement import Guarantee
 from polyurn.storage.documents import (
     SPLITS_VERSION,
     VERSION,
     format_of,
     load_document,
+    parse_json,
     save_document,
 )
-from polyurn.storage.files import AGAIN
+from polyurn.storage.files import AGAIN, read_regular
 from polyurn.storage.provenance import PrivacyProvenance, Provenance
 from polyurn.typed.arguments import Json, checked
 from polyurn.typed.json_form import from_json, to_json
@@ -159,6 +161,14 @@ def load_saved(path: str | os.PathLike[str], cls: Any = MDM) -> Saved[Any]:
         return Saved(model, names.categories, provenance, names.features)
     except (FileError, InputError) as error:
         raise FileError(f"{path} is damaged: {error}; {AGAIN}") from error
+
+
+def load_tree(path: str | os.PathLike[str], categories: Sequence[str]) -> Tree:
+    """The tree over categories in a JSON file: lists in lists of their names."""
+    try:
+        return Tree.declared(parse_json(read_regular(path)), categories)
+    except ValueError as error:
+        raise FileError(f"{path} holds no tree of the categories: {error}") from error
 
 
 def is_model(path: str | os.PathLike[str]) -> bool:

@@ -6,12 +6,12 @@ from dataclasses import asdict, replace
 import pytest
 
 from cli_walk import assert_refused
-from polyurn import LocalAggregator, fit, fit_private
+from polyurn import LocalAggregator, Tree, fit, fit_private
 from polyurn.federation.folder import FederationFolder
 from polyurn.federation.jobs import MixtureJob
 from polyurn.storage.models import save
 from polyurn.storage.provenance import PrivacyProvenance, Provenance
-from polyurn.typed.json_form import to_json
+from polyurn.typed.json_form import from_json, to_json
 from polyurn.wire.traffic import Absence
 from report_material import traffic_case
 
@@ -62,6 +62,14 @@ def test_nobody_is_held_out_where_a_single_k_is_only_fitted():
     }
     assert MixtureJob(selects=False, **job).search["held_out"] is None
     assert MixtureJob(selects=True, **job).search["held_out"] == 0.3
+
+
+def test_a_declared_tree_is_part_of_the_job_and_its_search():
+    tree = Tree.by_share([0.2, 0.5, 0.3])
+    job = {"federation": "fed", "command": None, "components": (1, 2), "max_size": 12}
+    declared = MixtureJob(selects=True, tree=tree, **job)
+    assert from_json(MixtureJob, to_json(declared)).search["tree"] == tree
+    assert "tree" not in MixtureJob(selects=True, **job).settings
 
 
 def test_a_damaged_federation_is_named(run, fed):

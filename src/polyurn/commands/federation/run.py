@@ -78,7 +78,10 @@ def run_command(
         cohort_size=cohort,
         sizes=sizes,
         checkpoint=None if checkpoint is None else str(checkpoint.absolute()),
-        **search.given(max_rounds=DEAR_ROUNDS if numbers == "auto" else ROUNDS),
+        **search.given(
+            federation.categories or tuple(map(str, range(federation.n_categories))),
+            max_rounds=DEAR_ROUNDS if numbers == "auto" else ROUNDS,
+        ),
         **terms,
     )
     done = perform(files, job)

@@ -5,6 +5,7 @@
 What stands above the mark is written by hand. `tests/test_docs.py` compares the page with the program.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,12 @@ PAGE = Path(__file__).with_name("commands.md")
 MARK = "<!-- made by docs/make_commands.py -->\n"
 # The options that nearly every command has, described once.
 EVERYWHERE = ("--quiet", "--json", "--seed", "--help")
+# Options that come together, and the name that the page has for them.
+TOGETHER = {
+    "*columns*": ("--client", "--category", "--count", "--drop-missing"),
+    "*guarantee*": ("--epsilon", "--delta", "--ledger-epsilon"),
+    "*asking nodes*": ("DIR", "--trust", "--no-privacy", "--plain", "--terms"),
+}
 # An option that so many commands describe in the same words is described once, before them.
 SEVERAL = 2
 
@@ -48,13 +55,22 @@ def sections(command, title: str, shared: set[str]) -> Iterator[str]:
     if title != "polyurn":
         lines = described(command)
         own = "\n".join(line for line in lines.values() if line not in shared)
-        also = [f"`{name}`" for name, line in lines.items() if line in shared]
-        also += [f"`{n}`" for n in EVERYWHERE if any(n in p.opts for p in command.params)]
+        also = together([name for name, line in lines.items() if line in shared])
         yield f"\n## {title}\n\n{command.help}\n"
         yield f"\n{own}\n" if own else ""
         yield f"\nAlso {', '.join(also)}.\n" if also else ""
     for name, one in getattr(command, "commands", {}).items():
         yield from sections(one, f"{title} {name}", shared)
+
+
+def together(names: list[str]) -> list[str]:
+    """The names of shared options; those that come together under their common name."""
+    found = []
+    for common, several in TOGETHER.items():
+        if set(several) <= set(names):
+            found.append(common)
+            names = [name for name in names if name not in several]
+    return [f"`{name}`" for name in names] + found
 
 
 def described(command) -> dict[str, str]:
@@ -65,17 +81,14 @@ def described(command) -> dict[str, str]:
         if parameter.param_type_name == "argument":
             names = [parameter.metavar or parameter.name.upper()]
         if names[0] not in EVERYWHERE:
-            said = f"{parameter.help}{default(parameter)}"
-            found[names[0]] = f"- {', '.join(f'`{name}`' for name in names)}: {said}"
+            found[names[0]] = f"- {', '.join(f'`{name}`' for name in names)}: {short(parameter)}"
     return found
 
 
-def default(parameter) -> str:
-    """What an option is where it is not given."""
-    if parameter.required:
-        return " Required."
-    unset = parameter.default is None or isinstance(parameter.default, bool)
-    return "" if unset else f" Default: `{parameter.default}`."
+def short(parameter) -> str:
+    """The first sentence of its help, without the default, which `--help` shows."""
+    first = re.split(r"(?<=\.) |[;,] (?=default|by default)(?![^(]*\))", parameter.help)[0]
+    return first if first.endswith(".") else f"{first}."
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ MARKS = re.compile(r"(<!-- (\w+) -->\n)(.*?)(<!-- end of \2 -->)", re.DOTALL)
 
 
 def main() -> None:
-    """Draw the figure and put the tables into the page."""
+    """Draw the figure, print the tables, and put those that the page has into it."""
     found = cards()
     parts = {"summary": summary(found), "alphas": alpha_table(found),
              "cuts": cut_table(found), "mixtures": mixture_table(found)}  # fmt: skip
@@ -93,17 +93,15 @@ def summary(found: list[Any]) -> Iterator[str]:
 
 def alpha_table(found: list[Any]) -> Iterator[str]:
     """How different clients are."""
-    heads = "how many | C | points | α | 95 % interval | α₀ = αC | ρ | dispersion | categories | TV | JS"
-    yield f"| clients | {heads} |"
-    yield "|---|---|---|---|---|---|---|---|---|---|---|---|"
+    yield "| clients | how many | C | α (95 % interval) | α₀ = αC | ρ | dispersion | categories |"
+    yield "|---|---|---|---|---|---|---|---|"
     for card in found:
         own, value = card.profile.heterogeneity, alpha(card)
         cells = [
-            card.title, f"{card.n_clients:,}", str(card.n_categories), f"{card.sizes[1]:,.0f}",
-            short(value.value), f"{short(value.low)} to {short(value.high)}",
+            card.title, f"{card.n_clients:,}", str(card.n_categories),
+            f"{short(value.value)} ({short(value.low)} to {short(value.high)})",
             short(value.value * card.n_categories), f"{card.profile.correlation.value:.3f}",
             short(card.profile.dispersion.value), f"{own.effective_categories.value:.1f}",
-            f"{own.total_variation.value:.2f}", f"{own.jensen_shannon.value:.2f}",
         ]  # fmt: skip
         yield f"| {' | '.join(cells)} |"
 

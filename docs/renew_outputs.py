@@ -91,7 +91,8 @@ def with_likeness_table(text):
     populations = experiment("populations")
     records = [*experiment("front_door").records("populations")]
     names = [name for name in populations.FEDERATIONS if name.endswith(", default")]
-    lines = "\n".join(populations.likeness_table(names, records)).replace(", default |", " |")
+    table = populations.likeness_table(names, records, ["energy", "AUC", "log q(c given n)"])
+    lines = "\n".join(table).replace(", default |", " |")
     return LIKENESS.sub(lambda found: f"{found[1]}\n{lines}\n\n{found[3]}", text)
 
 

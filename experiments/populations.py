@@ -12,7 +12,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -118,22 +118,30 @@ def main() -> None:
     _heterogeneity_table(names, records)
 
 
-def likeness_table(names: Sequence[str], records: list[dict[str, Any]]) -> Iterator[str]:
+MEASURES: dict[str, Callable[[list[Any]], str]] = {
+    "energy": lambda rows: _spread([_number(row["energy_ratio"]) for row in rows]),
+    "sliced W": lambda rows: _spread([_number(row["sliced_wasserstein_ratio"]) for row in rows]),
+    "AUC": lambda rows: _spread([row["auc"]["value"] for row in rows]),
+    "size": lambda rows: _spread([_number(row["size_ratio"]) for row in rows]),
+    "log q(c given n)": lambda rows: _spread(
+        [_value(row["log_likelihood_given_size"]) for row in rows], 3
+    ),
+}
+
+
+def likeness_table(
+    names: Sequence[str], records: list[dict[str, Any]], measures: Iterable[str] = MEASURES
+) -> Iterator[str]:
     """How alike each population is to the held-out clients, means and ranges over the splits."""
-    yield "| clients | population | K | energy | sliced W | AUC | size | log q(c given n) |"
-    yield "|---|---|---|---|---|---|---|---|"
+    measures = list(measures)
+    yield f"| clients | population | K | {' | '.join(measures)} |"
+    yield "|---|---|---|" + "---|" * len(measures)
     for name in names:
         mine = [r for r in records if r["settings"]["federation"] == name]
         ks = ", ".join(str(r["n_components"]) for r in mine)
         for population in POPULATIONS if mine else ():
             rows = [_row(r, population) for r in mine]
-            cells = (
-                _spread([_number(row["energy_ratio"]) for row in rows]),
-                _spread([_number(row["sliced_wasserstein_ratio"]) for row in rows]),
-                _spread([row["auc"]["value"] for row in rows]),
-                _spread([_number(row["size_ratio"]) for row in rows]),
-                _spread([_value(row["log_likelihood_given_size"]) for row in rows], 3),
-            )
+            cells = [MEASURES[measure](rows) for measure in measures]
             shown = {"mdm": ks, "dirichlet": "1"}.get(population, "–")
             yield f"| {name} | {population} | {shown} | {' | '.join(cells)} |"
 

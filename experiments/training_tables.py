@@ -240,15 +240,12 @@ def summary(report: Report, out: Path = RESULTS) -> Iterator[str]:
     """The short form for docs/results.md: the first of the tests, without pairs and single settings."""
     metric = next(iter(report.metrics))
     verdict = pu.compare_sweeps(pu.read_runs(out / report.name), metric=metric, last=LAST)
-    differ = json.loads((out / f"{report.name}.json").read_text())["differ"]
     seeds = sorted(verdict.scores["true"])
     yield f"{len(seeds)} seeds, {len(verdict.scores['true'][seeds[0]])} settings:"
-    yield from ("", "| clients | labels | rest | absolute difference | signed | regret |")
-    yield "|---|---|---|---|---|---|"
+    yield from ("", "| clients | absolute difference | signed | regret |", "|---|---|---|---|")
     for row in verdict.populations:
-        found = differ["true" if row.population == "again" else row.population]
-        cells = [f"{found['labels']:.2f}", f"{found['rest']:.2f}", _points(row.difference)]
-        cells += [f"{POINTS * row.signed.value:+.2f}", f"{POINTS * row.regret.value:.2f}"]
+        cells = [_points(row.difference), f"{POINTS * row.signed.value:+.2f}"]
+        cells.append(f"{POINTS * row.regret.value:.2f}")
         yield f"| {row.population} | {' | '.join(cells)} |"
     yield from _bars(report, verdict)
 

@@ -209,7 +209,7 @@ def renew(docs_script):
     [
         ("README.md", ["partition"]),
         ("docs/quickstart.md", ["fit", "sample", "compare", "report"]),
-        ("docs/guides/feature.md", ["features", "features"]),
+        ("docs/guides/feature.md", ["features"]),
     ],
 )
 def test_a_page_shows_what_its_commands_print(name, ran, renew, tmp_path):

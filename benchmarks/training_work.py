@@ -18,8 +18,7 @@ from peers.environments import Block
 from polyurn.partitioning.result import Partition
 from polyurn.training.building import prepare
 from polyurn.training.engines.choice import open_engine
-from polyurn.training.engines.in_process import Engine
-from polyurn.training.engines.worker import Work
+from polyurn.training.engines.worker import Engine, Work
 from polyurn.training.examples import Examples
 from polyurn.training.fedavg import EngineName, FedAvg
 from polyurn.training.losses import cross_entropy
@@ -139,7 +138,7 @@ def opened(case: Case, engine: EngineName, n_workers: int) -> Iterator[Ours]:
     work = prepare(case.build, data, clients, seed=0, loss=cross_entropy, metrics={}, device="cpu")
     start = work.layout.pack(work.model)[None].clone()
     with open_engine(engine, work, case.settings, n_workers=n_workers) as found:
-        yield Ours(case, found.engine, work, start)
+        yield Ours(case, found, work, start)
 
 
 # ---------------------------------------------------------------------------- the bare loops

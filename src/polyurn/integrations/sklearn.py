@@ -10,13 +10,14 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.optimize import minimize
+from scipy.special import gammaln, logsumexp, polygamma, psi
 
 from polyurn.aggregate.local import LocalAggregator
 from polyurn.counts import Counts, check_counts, client_sizes
 from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.integrations.fit_tables import fit
-from polyurn.model.mdm import MDM
+from polyurn.model.mdm import MDM, mixture_logpmf
 from polyurn.model.sizes import Sizes
 from polyurn.server.fit_results import Fit
 from polyurn.typed.declared import Floats, Ints
@@ -33,6 +34,10 @@ except ImportError as error:
 # Nothing leaves this process, so numbers sent cost only time: an upload may be large, and larger for a
 # wide table, so that nearly every start fits into it.
 _MAX_UPLOAD, _UPLOAD_PER_PARAMETER = 200_000, 150
+
+_SHAPE, _RATE = 0.1, 0.1  # of the evidence's Gamma prior, as in `dmn`
+_TOLERANCE, _MOST_ROUNDS = 1e-6, 100
+_SMALLEST = 1e-8  # an alpha of 0 has no logarithm; the prior finds its own
 
 
 class DirichletMultinomialMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
@@ -156,12 +161,10 @@ class DirichletMultinomialMixture(DensityMixin, BaseEstimator):  # type: ignore[
         each alpha has a Gamma(0.1, 0.1) prior, and the approximation is at the maximum of the posterior,
         which is sought from this mixture on. It is O(n_features³); sparse rows become dense.
         """
-        from polyurn.integrations.laplace import negative_log_evidence
-
         check_is_fitted(self)
         counts = self._counts(X, reset=False)
         rows = counts if isinstance(counts, np.ndarray) else counts.toarray()
-        return negative_log_evidence(rows.astype(np.int64), self.mdm_)
+        return _negative_log_evidence(rows.astype(np.int64), self.mdm_)
 
     def sample(self, n_samples: int = 1) -> tuple[Ints, Ints]:
         """Draw rows, with totals like those of the rows the mixture was fitted to.
@@ -231,3 +234,67 @@ def _joint(counts: Counts, mdm: MDM) -> Floats:
 def _check_at_least(name: str, value: int, least: int) -> None:
     if value < least:
         raise ParameterError(f"expected {name} of at least {least}, got {name}={value}")
+
+
+# ------------------------------------------------------------------------ the evidence of a mixture
+
+
+def _negative_log_evidence(counts: Ints, mdm: MDM) -> float:
+    """-log p(X | K) of a table of shape (n_clients, n_categories), from a fitted mixture on.
+
+    Log alphas are the parameters; the Hessian is that of each component with the responsibilities as
+    they are (Holmes, Harris and Quince, 2012).
+    """
+    weights, logs, before = mdm.weights, np.log(np.maximum(mdm.alphas, _SMALLEST)), np.inf
+    for _ in range(_MOST_ROUNDS):
+        joint = np.log(weights) + mixture_logpmf(counts, np.exp(logs))
+        responsible = np.exp(joint - logsumexp(joint, axis=1, keepdims=True)).T
+        weights = responsible.mean(axis=1)
+        logs = np.stack([_best(counts, *one) for one in zip(responsible, logs, strict=True)])
+        joint = np.log(weights) + mixture_logpmf(counts, np.exp(logs))
+        value = -float(logsumexp(joint, axis=1).sum() + _log_prior(logs))
+        if abs(before - value) < _TOLERANCE * len(counts):
+            break
+        before = value
+    hessians = [_hessian(counts, *one) for one in zip(responsible, logs, strict=True)]
+    curvature = sum(float(np.linalg.slogdet(one)[1]) for one in hessians)
+    of_weights = float((np.log(len(counts)) - np.log(weights[1:])).sum())
+    n_parameters = logs.size + len(weights) - 1
+    return value + (curvature + of_weights - n_parameters * float(np.log(2 * np.pi))) / 2
+
+
+def _log_prior(logs: Floats) -> float:
+    constant = _SHAPE * np.log(_RATE) - gammaln(_SHAPE)
+    return float((constant + _SHAPE * logs - _RATE * np.exp(logs)).sum())
+
+
+def _best(counts: Ints, weights: Floats, logs: Floats) -> Floats:
+    """The log alphas of the largest posterior, each client counting by its weight."""
+    n = counts.sum(axis=1)
+
+    def value(logs: Floats) -> tuple[float, Floats]:
+        alpha = np.exp(
+            logs
+        )  # without the multinomial coefficient: an optimum does not depend on it
+        rises = (gammaln(counts + alpha) - gammaln(alpha)).sum(axis=1)
+        energy = float(weights @ (gammaln(n + alpha.sum()) - gammaln(alpha.sum()) - rises))
+        return energy - _log_prior(logs), _gradient(counts, weights, logs)
+
+    return np.asarray(minimize(value, logs, jac=True, method="L-BFGS-B").x)
+
+
+def _gradient(counts: Ints, weights: Floats, logs: Floats) -> Floats:
+    """Of `_best`'s objective in the log alphas, shape (n_categories,)."""
+    alpha, n = np.exp(logs), counts.sum(axis=1)
+    of_sum = weights @ (psi(n + alpha.sum()) - psi(alpha.sum()))
+    of_each = weights @ (psi(counts + alpha) - psi(alpha))
+    return np.asarray(alpha * (of_sum - of_each + _RATE) - _SHAPE)
+
+
+def _hessian(counts: Ints, weights: Floats, logs: Floats) -> Floats:
+    """The same objective's, shape (n_categories, n_categories)."""
+    alpha, n = np.exp(logs), counts.sum(axis=1)
+    of_sum = weights @ (polygamma(1, n + alpha.sum()) - polygamma(1, alpha.sum()))
+    of_each = weights @ (polygamma(1, alpha) - polygamma(1, counts + alpha))
+    first = _gradient(counts, weights, logs) + _SHAPE  # alpha times the derivative by alpha
+    return np.asarray(of_sum * np.outer(alpha, alpha) + np.diag(alpha**2 * of_each + first))

@@ -31,13 +31,12 @@ from polyurn.sweeps.trainable import (
     finished_run,
 )
 from polyurn.training.building import build, prepare
-from polyurn.training.client_tests import client_metrics
 from polyurn.training.engines.choice import suits_batching
 from polyurn.training.engines.vectors import layout
 from polyurn.training.engines.worker import check_batches
 from polyurn.training.examples import Examples
 from polyurn.training.fedavg import COLUMN_FIELDS, EngineName, Evaluation, FedAvg
-from polyurn.training.federated import train_columns
+from polyurn.training.federated import client_metrics, train_columns
 from polyurn.training.losses import PerExample, accuracy, cross_entropy
 from polyurn.training.networks import ModelFunction
 from polyurn.training.server_optimizer import check_server

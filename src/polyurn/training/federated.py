@@ -5,7 +5,7 @@ clients are was decided before.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -18,16 +18,15 @@ from polyurn.typed.json_form import shown
 try:
     import torch
     from torch import Tensor
+    from torch.func import functional_call
 except ImportError as error:
     raise MissingDependencyError("torch", "train", "federated training") from error
 
 from polyurn.partitioning.result import Partition
 from polyurn.training import schedule
 from polyurn.training.building import prepare
-from polyurn.training.client_tests import ClientTests, client_metrics
 from polyurn.training.engines.choice import open_engine
-from polyurn.training.engines.in_process import Engine
-from polyurn.training.engines.worker import Work, alone, check_batches
+from polyurn.training.engines.worker import Engine, Work, alone, check_batches, per_example
 from polyurn.training.examples import Examples, check_clients
 from polyurn.training.fedavg import COLUMN_FIELDS, EngineName, Evaluation, FedAvg
 from polyurn.training.losses import PerExample, accuracy, cross_entropy
@@ -35,6 +34,9 @@ from polyurn.training.networks import ModelFunction
 from polyurn.training.server_optimizer import Server, check_server
 from polyurn.typed.declared import Ints
 from polyurn.wording import counted
+
+_LOW = 0.1  # the quantile over clients
+_CHUNK = 1_000  # clients' test points that are looked at together
 
 
 @checked
@@ -183,19 +185,18 @@ def train_columns(
     weights = work.layout.pack(work.model).to(work.points.device).repeat(len(columns), 1)
     for column in columns:
         check_server(column, work.layout, weights[0])
-    tests = None if clients.test is None else ClientTests(work)
-    names = (*metrics, *(client_metrics(metrics) if tests else ()))
-    trained = _Columns(columns, work, weights, tuple(metrics), tests)
+    names = (*metrics, *(client_metrics(metrics) if clients.test is not None else ()))
+    trained = _Columns(columns, work, weights)
     with (
         _memory_errors(),
-        alone(_gpus(work)),
-        open_engine(engine, work, settings, n_workers=n_workers) as opened,
+        alone([work.points.device] if work.points.device.type == "cuda" else []),
+        open_engine(engine, work, settings, n_workers=n_workers) as trainer,
     ):
         for round_ in range(1, settings.n_rounds + 1):
             cohort = schedule.cohort(settings, len(clients), seed=seed, round_=round_)
-            trained.step(opened.engine, cohort, round_)
+            trained.step(trainer, cohort, round_)
             if settings.evaluates(round_) and trained.live:
-                trained.evaluate(opened.engine, round_, on_round)
+                trained.evaluate(trainer, round_, on_round)
             if not trained.live:
                 break
     seconds = (time.perf_counter() - started) / len(columns)
@@ -203,7 +204,7 @@ def train_columns(
         Run(
             settings=column,
             seed=seed,
-            engine=opened.name,
+            engine=trainer.name,
             curve=tuple(curve),
             diverged_at=trained.diverged_at.get(c),
             seconds=seconds,
@@ -217,16 +218,8 @@ def train_columns(
 class _Columns:
     """Columns in training: weights of shape (n_columns, size), server optimisers and learning curves."""
 
-    def __init__(
-        self,
-        columns: Sequence[FedAvg],
-        work: Work,
-        weights: Tensor,
-        metrics: tuple[str, ...],
-        tests: ClientTests | None,
-    ) -> None:
-        self._columns, self._weights, self._metrics = columns, weights, metrics
-        self._tests = tests
+    def __init__(self, columns: Sequence[FedAvg], work: Work, weights: Tensor) -> None:
+        self._columns, self._work, self._weights = columns, work, weights
         # A server's step changes its row of the weights in place.
         rows = zip(columns, weights, strict=True)
         self._servers = [Server(column, work.layout, row) for column, row in rows]
@@ -252,15 +245,44 @@ class _Columns:
     ) -> None:
         live = self.live
         for c, means in zip(live, engine.test_means(self._weights[live]), strict=True):
-            metrics = dict(zip(self._metrics, means[1:].tolist(), strict=True))
-            if self._tests is not None:
-                metrics |= self._tests.measure(self._weights[c])
+            metrics = dict(zip(self._work.metrics, means[1:].tolist(), strict=True))
+            if self._work.clients.test is not None:
+                metrics |= _on_clients(self._work, self._weights[c], self._work.clients.test)
             found = Evaluation(round_, float(means[0]), metrics)
             self.curves[c].append(found)
             if not np.isfinite(means[0]):
                 self.diverged_at[c] = round_
             if on_round is not None:
                 on_round(c, found)
+
+
+def client_metrics(metrics: Iterable[str]) -> tuple[str, ...]:
+    """What the metrics on clients' own test points are called.
+
+    >>> client_metrics(["accuracy"])
+    ('client accuracy', 'client accuracy, 10th percentile')
+    """
+    return tuple(f"client {name}{low}" for name in metrics for low in ("", ", 10th percentile"))
+
+
+def _on_clients(work: Work, weights: Tensor, tests: Partition) -> dict[str, float]:
+    """Each metric on clients' own test points: the mean over clients, and their tenth percentile."""
+    model, training, points = work.model, work.model.training, work.points
+    state, values = work.layout.state(weights), []
+    model.eval()
+    try:
+        with torch.no_grad():
+            for rows in torch.from_numpy(tests.indices).to(points.device).split(_CHUNK):
+                labels = points.labels[rows]
+                outputs = functional_call(model, state, (points.features[rows],))
+                found = [per_example(one, outputs, labels) for one in work.metrics.values()]
+                values.append(torch.stack(found).double().cpu().numpy())
+    finally:
+        model.train(training)
+    by_client = np.add.reduceat(np.concatenate(values, axis=1), tests.offsets[:-1], axis=1)
+    means = by_client / tests.sizes
+    both = np.stack([means.mean(axis=1), np.quantile(means, _LOW, axis=1)], axis=1)
+    return dict(zip(client_metrics(work.metrics), both.ravel().tolist(), strict=True))
 
 
 def _check_columns(columns: Sequence[FedAvg], n_clients: int, seed: int) -> None:
@@ -275,10 +297,6 @@ def _check_columns(columns: Sequence[FedAvg], n_clients: int, seed: int) -> None
         raise ParameterError(
             f"expected a cohort of at most {counted(n_clients, 'client')}, got {columns[0].cohort_size}"
         )
-
-
-def _gpus(work: Work) -> list[torch.device]:
-    return [work.points.device] if work.points.device.type == "cuda" else []
 
 
 @contextmanager

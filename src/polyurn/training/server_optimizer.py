@@ -69,26 +69,21 @@ def _optimizer(settings: FedAvg, parameters: list[torch.nn.Parameter]) -> torch.
 
 
 def _optimizer_class(name: str) -> Any:
-    classes = {name: kind for name, kind in vars(torch.optim).items() if _is_optimizer(kind)}
-    alone = [name for name, kind in classes.items() if not _needs_loss(kind)]
-    if name not in alone:
+    """A class of torch.optim that takes a step without asking for the loss again."""
+    base, asks = torch.optim.Optimizer, dict[str, bool]()
+    for kind in vars(torch.optim).values():
+        if isinstance(kind, type) and issubclass(kind, base) and kind is not base:
+            closure = inspect.signature(kind.step).parameters.get("closure")
+            asks[kind.__name__] = closure is not None and closure.default is inspect.Parameter.empty
+    if asks.get(name, True):
         why = (
             f"{name} asks for the loss again, and a server has none"
-            if name in classes
+            if name in asks
             else f"torch.optim has no optimiser {shown(name)}"
         )
-        raise ParameterError(f"{why}; expected one of {', '.join(sorted(alone))}")
-    return classes[name]
-
-
-def _is_optimizer(kind: Any) -> bool:
-    base = torch.optim.Optimizer
-    return isinstance(kind, type) and base in kind.__mro__ and kind is not base
-
-
-def _needs_loss(kind: Any) -> bool:
-    closure = inspect.signature(kind.step).parameters.get("closure")
-    return closure is not None and closure.default is inspect.Parameter.empty
+        alone = sorted(known for known, again in asks.items() if not again)
+        raise ParameterError(f"{why}; expected one of {', '.join(alone)}")
+    return getattr(torch.optim, name)
 
 
 def _refused(settings: FedAvg, error: Exception) -> ParameterError:

@@ -44,6 +44,8 @@ Gradients = Callable[[list[Tensor], Tensor, Tensor, Tensor], list[Tensor]]
 class BatchedEngine:
     """Trains a cohort, and all columns of a sweep, in the same tensor operations."""
 
+    name = "batched"
+
     def __init__(self, work: Work) -> None:
         self._work = work
         self._model = work.model.to(work.points.device)
@@ -54,10 +56,7 @@ class BatchedEngine:
     def mean_updates(
         self, columns: Sequence[FedAvg], weights: Tensor, cohort: Ints, round_: int
     ) -> Tensor:
-        """The mean update of a cohort from each row of `weights`.
-
-        Columns must have the same batches: they differ in `COLUMN_FIELDS` only.
-        """
+        """See `Engine`. Columns must have the same batches: they differ in `COLUMN_FIELDS` only."""
         sizes = self._work.clients.sizes[cohort]
         share = np.stack([shares(settings, sizes.tolist()) for settings in columns], axis=1)
         longest_first = np.argsort(-sizes, kind="stable")
@@ -80,7 +79,7 @@ class BatchedEngine:
         return mean
 
     def test_means(self, weights: Tensor) -> Floats:
-        """Means over the test points, of shape (n_columns, 1 + n_metrics)."""
+        """See `Engine`."""
         points, model = self._work.points, self._model.eval()
         functions = (self._work.loss, *self._work.metrics.values())
 

@@ -4,8 +4,7 @@ The rule was measured with `benchmarks/training_speed.py --rule`. Nothing is tra
 """
 
 import copy
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import replace
 
 import torch
 from torch import nn
@@ -13,8 +12,7 @@ from torch import nn
 from polyurn.errors import ParameterError
 from polyurn.memory import n_cores
 from polyurn.training.engines.batched import BatchedEngine, stacked_gradients
-from polyurn.training.engines.in_process import Engine, LocalEngine
-from polyurn.training.engines.worker import Work, alone
+from polyurn.training.engines.worker import Engine, LocalEngine, Work, alone, batch_norms
 from polyurn.training.engines.worker_pool import ProcessEngine
 from polyurn.training.fedavg import EngineName, FedAvg
 
@@ -25,24 +23,7 @@ from polyurn.training.fedavg import EngineName, FedAvg
 LARGEST_BATCHED = 50_000
 
 
-@dataclass(frozen=True, eq=False)
-class OpenedEngine:
-    """An engine and the name it goes by."""
-
-    name: str
-    engine: Engine
-
-    def __enter__(self) -> Self:
-        self.engine.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.engine.__exit__(*error)
-
-
-def open_engine(
-    name: EngineName, work: Work, settings: FedAvg, *, n_workers: int | None
-) -> OpenedEngine:
+def open_engine(name: EngineName, work: Work, settings: FedAvg, *, n_workers: int | None) -> Engine:
     """The engine of that name, or the one that the rule chooses."""
     if name not in ("auto", "workers", "batched"):
         raise ParameterError(f"expected engine 'auto', 'workers' or 'batched', got {name!r}")
@@ -52,19 +33,17 @@ def open_engine(
         name = _with_bfloat16(name, work.points.device)
     if name == "auto":
         name = "batched" if suits_batching(work) else "workers"
-    elif name == "batched":
-        reason = why_not_batched(work)
-        if reason is not None:
-            raise ParameterError(f"engine 'batched' cannot train this model: {reason}")
+    elif name == "batched" and (reason := why_not_batched(work)) is not None:
+        raise ParameterError(f"engine 'batched' cannot train this model: {reason}")
     if name == "batched":
-        return OpenedEngine(name, BatchedEngine(work))
+        return BatchedEngine(work)
     on_gpu = work.points.device.type != "cpu"
     if on_gpu and n_workers not in (None, 1):
         raise ParameterError("expected n_workers=1 on a GPU: the processes would share it")
     n = 1 if on_gpu else min(n_workers or n_cores(), settings.cohort_size)
     if n == 1:
-        return OpenedEngine(name, LocalEngine(work))
-    return OpenedEngine(name, ProcessEngine(work, n_workers=n, cohort_size=settings.cohort_size))
+        return LocalEngine(work)
+    return ProcessEngine(work, n_workers=n, cohort_size=settings.cohort_size)
 
 
 def _with_bfloat16(name: EngineName, device: torch.device) -> EngineName:
@@ -94,9 +73,8 @@ def suits_batching(work: Work) -> bool:
 
 def why_not_batched(work: Work) -> str | None:
     """What keeps a model from being trained for all clients at once; None if nothing does."""
-    for module in work.model.modules():
-        if isinstance(module, nn.modules.batchnorm._BatchNorm):
-            return f"{type(module).__name__} mixes the points of a batch, which may be padding"
+    for norm in batch_norms(work.model):
+        return f"{type(norm).__name__} mixes the points of a batch, which may be padding"
     points, device = work.points, work.points.device
     vectors = work.layout.pack(work.model).to(device).repeat(2, 2, 1)
     parameters = [slot.view(vectors) for slot in work.layout.trained]

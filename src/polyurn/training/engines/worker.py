@@ -1,13 +1,16 @@
-"""One worker: trains whole clients, one after the other, and evaluates test points.
+"""What an engine is, and one worker, which trains whole clients one after the other.
 
-A worker keeps one model, which lives in one flat vector, and nothing else between clients. Who is
-asked, and what becomes of the sums, is not known here.
+An engine answers two questions: what a cohort's mean update is, and how weights do on the test points.
+A worker keeps one model, which lives in one flat vector, and nothing else between clients. Several
+processes are `worker_pool.py`, all clients at once is `batched.py`, and who is asked when is
+`federated.py`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import RLock
+from typing import Protocol, Self
 
 import numpy as np
 import torch
@@ -19,7 +22,7 @@ from polyurn.training import schedule
 from polyurn.training.engines.vectors import VectorLayout
 from polyurn.training.fedavg import FedAvg
 from polyurn.training.losses import PerExample
-from polyurn.typed.declared import Ints
+from polyurn.typed.declared import Floats, Ints
 
 TEST_CHUNK = 200  # test points looked at together; the means are sums over these, in order
 _SUMS_BYTES = 512 * 2**20  # memory for the sums of blocks of clients
@@ -51,6 +54,67 @@ class Work:
     loss: PerExample
     metrics: Mapping[str, PerExample]
     seed: int
+
+
+class Engine(Protocol):
+    """Trains cohorts. Weights are matrices with one row per column of a sweep."""
+
+    name: str
+
+    def mean_updates(
+        self, columns: Sequence[FedAvg], weights: Tensor, cohort: Ints, round_: int
+    ) -> Tensor:
+        """The mean update of a cohort from each row of `weights` (n_columns, size)."""
+        ...
+
+    def test_means(self, weights: Tensor) -> Floats:
+        """Means over the test points, of shape (n_columns, 1 + n_metrics): loss, metrics."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+
+class LocalEngine:
+    """One worker, in this process."""
+
+    name = "workers"
+
+    def __init__(self, work: Work) -> None:
+        self._work, self._worker = work, Worker(work)
+
+    def mean_updates(
+        self, columns: Sequence[FedAvg], weights: Tensor, cohort: Ints, round_: int
+    ) -> Tensor:
+        """See `Engine`; summed in the cohort's order."""
+        totals, part = torch.zeros_like(weights), torch.empty_like(weights[0])
+        sizes = self._work.clients.sizes[cohort].tolist()
+        for settings, row, total in zip(columns, weights, totals, strict=True):
+            members = list(zip(cohort.tolist(), shares(settings, sizes), strict=True))
+            for block in blocks(len(members), row.nbytes):
+                self._worker.block_sum(settings, row, members[block], round_=round_, out=part)
+                total.add_(part)
+        return totals
+
+    def test_means(self, weights: Tensor) -> Floats:
+        """See `Engine`."""
+        n_test = len(self._work.points.test_labels)
+        chunks = range(-(-n_test // TEST_CHUNK))
+        sums = [[self._worker.test_sums(row, chunk) for chunk in chunks] for row in weights]
+        return ordered_sum(sums) / n_test
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+def ordered_sum(sums: Sequence[Sequence[Sequence[float]]]) -> Floats:
+    """The chunks' sums added one after the other: (columns, chunks, values) to (columns, values)."""
+    total: Floats = np.cumsum(np.asarray(sums, dtype=np.float64), axis=1)[:, -1]
+    return total
 
 
 class Worker:

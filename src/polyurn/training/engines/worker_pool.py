@@ -11,8 +11,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any, Self
@@ -24,8 +25,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from polyurn.errors import FileError, TrainingError
-from polyurn.training.engines.in_process import ordered_sum
-from polyurn.training.engines.worker import TEST_CHUNK, Work, blocks, shares
+from polyurn.training.engines.worker import TEST_CHUNK, Work, blocks, ordered_sum, shares
 from polyurn.training.fedavg import FedAvg
 from polyurn.typed.declared import Floats, Ints
 
@@ -44,6 +44,8 @@ _TILE = 65_536  # numbers of a sum that are added up together: they stay in the 
 
 class ProcessEngine:
     """Workers in processes of their own, for cohorts of at most `cohort_size` clients."""
+
+    name = "workers"
 
     def __init__(self, work: Work, *, n_workers: int, cohort_size: int) -> None:
         self._work, self._n_workers = work, n_workers
@@ -72,7 +74,7 @@ class ProcessEngine:
     def mean_updates(
         self, columns: Sequence[FedAvg], weights: Tensor, cohort: Ints, round_: int
     ) -> Tensor:
-        """The mean update of a cohort from each row of `weights`, summed in the cohort's order."""
+        """See `Engine`; summed in the cohort's order."""
         sizes = self._work.clients.sizes[cohort]
         totals = torch.empty_like(weights)
         for settings, row, total in zip(columns, weights, totals, strict=True):
@@ -89,7 +91,7 @@ class ProcessEngine:
         return totals
 
     def test_means(self, weights: Tensor) -> Floats:
-        """Means over the test points, of shape (n_columns, 1 + n_metrics)."""
+        """See `Engine`."""
         n_test = len(self._work.points.test_labels)
         sums = []
         for row in weights:
@@ -110,8 +112,12 @@ class ProcessEngine:
         answers: list[Any] = [None] * len(tasks)
         left, lock = iter(enumerate(tasks)), Lock()
 
+        def next_task() -> tuple[int, tuple[Any, ...]] | None:
+            with lock:
+                return next(left, None)
+
         def drive(worker: _Process) -> None:
-            while (taken := _next(left, lock)) is not None:
+            while (taken := next_task()) is not None:
                 answers[taken[0]] = worker.ask(taken[1])
 
         list(self._threads.map(drive, self._workers))
@@ -157,10 +163,8 @@ class _Process:
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
-                try:
+                with suppress(BrokenPipeError):  # what was not sent is not wanted any more
                     pipe.close()
-                except BrokenPipeError:  # what was not sent is not wanted any more
-                    continue
 
 
 class _SharedFolder:
@@ -202,13 +206,6 @@ def _described(work: Work, folder: Path) -> object:
         "seed": work.seed,
     }
     return joblib.wrap_non_picklable_objects(described, keep_wrapper=False)
-
-
-def _next(
-    tasks: Iterator[tuple[int, tuple[Any, ...]]], lock: Any
-) -> tuple[int, tuple[Any, ...]] | None:
-    with lock:
-        return next(tasks, None)
 
 
 def _cause(code: int) -> str:

@@ -1,6 +1,6 @@
 """A worker process: reads tasks from its standard input, answers on its standard output.
 
-It is started by `processes.py` and ends when its input does, so it never outlives who started it.
+It is started by `worker_pool.py` and ends when its input does, so it never outlives who started it.
 """
 
 import os

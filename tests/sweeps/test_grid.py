@@ -18,8 +18,8 @@ from torch import nn
 from polyurn import IID, Partition
 from polyurn.errors import FileError, ParameterError, TrainingError
 from polyurn.storage.run_log import read_runs, run_key
-from polyurn.sweeps.fingerprints import function_fingerprint
 from polyurn.sweeps.optuna_search import OptunaSearch
+from polyurn.sweeps.trainable import function_fingerprint
 from polyurn.training.fedavg import FedAvg
 from polyurn.training.federated import train
 from polyurn.training.losses import squared_error
@@ -252,7 +252,7 @@ def test_out_of_memory_is_one_clear_line(tmp_path):
         ({"grid": None}, "either a grid or optuna"),
         ({"populations": {}}, "at least one population"),
         ({"seeds": [1, 1]}, "different seeds"),
-        ({"seeds": [-1]}, "seeds as integers of at least 0, got -1"),
+        ({"seeds": [-1]}, "seeds as a list, got -1 at position 0, in place of an integer of at least 0"),
         (
             {"grid": {"cohort_size": [4, 21]}},
             "true: expected a cohort of at most 20 clients, got 21",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from polyurn import FedAvg, Partition, train, weighted
 from polyurn.errors import ParameterError
-from polyurn.sweeps.fingerprints import function_fingerprint
+from polyurn.sweeps.trainable import function_fingerprint
 from polyurn.training.losses import accuracy, cross_entropy
 from training_cases import tabular
 

@@ -5,7 +5,6 @@ those were trained too, or other plausible clients, the price of the choice can 
 """
 
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +21,7 @@ from polyurn.storage.run_log import FinishedRun
 from polyurn.sweeps.run_scores import AGAIN, LOSS, direction, score_runs
 from polyurn.sweeps.verdict import Wording, has_interval
 from polyurn.typed.arguments import checked
+from polyurn.typed.json_form import UNKEPT, to_json
 from polyurn.wording import counted
 
 _MOST_NAMED = 4  # settings that a sentence lists
@@ -72,7 +72,7 @@ class BestSettings:
     n_seeds: int
     rivals: tuple[OtherSettings, ...]
     elsewhere: tuple[OtherSettings, ...]
-    wording: Wording = field(repr=False)
+    wording: Wording = field(repr=False, metadata=UNKEPT)
 
     def sentences(self) -> list[str]:
         """What to use, what is as good, and what it costs elsewhere."""
@@ -99,12 +99,7 @@ class BestSettings:
 
     def to_json(self) -> dict[str, Any]:
         """The choice, for `best.json`."""
-        plain = ("settings", "varied", "metric", "population", "score", "n_settings", "n_seeds")
-        return {name: getattr(self, name) for name in plain} | {
-            "rivals": [_other_json(other) for other in self.rivals],
-            "elsewhere": [_other_json(other) for other in self.elsewhere],
-            "sentences": self.sentences(),
-        }
+        return to_json(self) | {"sentences": self.sentences()}
 
     def to_toml(self) -> str:
         """The settings as a table of TOML, as Flower's `--run-config` reads it."""
@@ -152,32 +147,36 @@ def best_settings(
         known = ", ".join(names)
         raise ParameterError(f"no runs on the population {population!r}; expected one of {known}")
     sign, names_varied = direction(metric), varied(whole)
-    scores = {name: _by_settings(found) for name, found in score_runs(whole, metric).items()}
+    found = score_runs(whole, metric)
+    scores = {name: _by_settings(by_seed) for name, by_seed in found.items()}
     here = scores[population]
     best, *others = _ranked(here, sign)
-    values = [one for by in scores.values() for seeds in by.values() for one in seeds.values()]
+    values = [one.value for seeds in found.values() for by in seeds.values() for one in by.values()]
     fraction = metric != LOSS and all(0 <= value <= 1 for value in values)
 
-    def other(name: str, key: str, apart: Estimate) -> OtherSettings:
+    def varied_in(key: str) -> dict[str, Any]:
         settings = json.loads(key)
-        return OtherSettings(name, {name: settings.get(name) for name in names_varied}, apart)
+        return {name: settings.get(name) for name in names_varied}
 
-    behind = [other(population, key, _better(here[best], here[key], sign)) for key in others]
+    def beside(name: str, key: str, *, better: str, worse: str) -> OtherSettings:
+        one, other = scores[name][better], scores[name][worse]
+        both = sorted(set(one) & set(other))
+        apart = student_estimate([sign * (one[seed] - other[seed]) for seed in both])
+        return OtherSettings(name, varied_in(key), apart)
+
+    behind = [beside(population, key, better=best, worse=key) for key in others]
     elsewhere = [true] if true in names else [name for name in names if name != population]
     tops = {name: _ranked(scores[name], sign)[0] for name in elsewhere if best in scores[name]}
     return BestSettings(
         metric=metric,
         population=population,
         settings=json.loads(best),
-        varied=other(population, best, Estimate(0.0, 0.0, 0.0)).settings,
+        varied=varied_in(best),
         score=float(np.mean([*here[best].values()])),
         n_settings=len(here),
         n_seeds=len(here[best]),
         rivals=tuple(one for one in behind if has_interval(one.apart) and one.apart.low <= 0),
-        elsewhere=tuple(
-            other(name, top, _better(scores[name][top], scores[name][best], sign))
-            for name, top in tops.items()
-        ),
+        elsewhere=tuple(beside(name, top, better=top, worse=best) for name, top in tops.items()),
         wording=Wording(metric, fraction, 0.95),
     )
 
@@ -218,18 +217,6 @@ def varied(runs: Sequence[FinishedRun]) -> list[str]:
         name: {json.dumps(run.settings.get(name), sort_keys=True) for run in runs} for name in names
     }
     return [name for name in names if len(texts[name]) > 1]
-
-
-def _better(one: Mapping[int, float], other: Mapping[int, float], sign: int) -> Estimate:
-    """By how much one's scores are better than the other's, over the seeds that both have."""
-    both = sorted(set(one) & set(other))
-    return student_estimate([sign * (one[seed] - other[seed]) for seed in both])
-
-
-def _other_json(other: OtherSettings) -> dict[str, Any]:
-    ends = {name: getattr(other.apart, name) for name in ("value", "low", "high")}
-    apart = {name: None if math.isnan(end) else end for name, end in ends.items()}
-    return {"population": other.population, "settings": dict(other.settings), "apart": apart}
 
 
 def _toml_lines(settings: Mapping[str, Any], prefix: str = "") -> list[str]:

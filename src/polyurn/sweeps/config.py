@@ -1,50 +1,8 @@
 """A sweep as a TOML file: the same settings as in Python, under the same names.
 
-    seeds = [0, 1, 2]
-    model = "softmax"                        # or "mlp", "cnn"
-
-    [data]
-    builtin = "digits"                       # or file = "points.npz" / "points.parquet"
-
-    [clients.true]                           # one table per population; "true" is compared with
-    column = "client"                        # who holds each point, as the data say
-    [clients.mdm]
-    mdm = "mdm.json"                         # drawn anew for each seed
-    n_clients = 500
-    style = "style.json"                     # clients differ in style, too; for all that are drawn
-    [clients.iid]
-    iid = "true"                             # the sizes and the categories of these clients, pooled
-    [clients.iid_proxy]
-    iid_proxy = "true"                       # their sizes, and the categories of the data: the paper's
-    [clients.dir]
-    dirichlet = 0.1                          # one Dirichlet, as the field has it
-    sizes = "true"
-    [clients.fitted]
-    fitted = "true"                          # the one Dirichlet that suits these clients best
-    [clients.shards]
-    shards = 2                               # or pathological, quantity_skew, hsu: see ClientsConfig
-    n_clients = 500
-    [clients.oracle]
-    oracle = "true"                          # the histograms of these clients; or a table's
-    [clients.kept]
-    partition = "partition.parquet"          # as `polyurn partition` wrote it
-
-    [fedavg]                                 # the fields of FedAvg
-    n_rounds = 100
-    cohort_size = 50
-
-    [grid]                                   # or [search], the fields of OptunaSearch
-    local_learning_rate = [0.01, 0.1]
-
-A trainer of your own takes the place of [fedavg]; of the data, only the labels are read:
-
-    [trainer]                                # the fields of CommandTrainer; or flower = "my-app/"
-    command = "python train.py --clients {partition} --lr {lr} --out {metrics}"
-    [settings]                               # what the grid does not change
-    epochs = 2
-
-A class for each table declares its keys and their types; one reader walks them. `sweep_clients.py` draws
-the clients; `inputs.py` reads the data that the file names.
+A class for each table declares its keys and their types; one reader walks them. docs/training.md has an
+example with every table. `sweep_clients.py` draws the clients; `inputs.py` reads the data that the file
+names.
 """
 
 import shlex
@@ -52,7 +10,6 @@ import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -61,7 +18,7 @@ from polyurn.model.names import Match
 from polyurn.storage.files import read_regular
 from polyurn.sweeps.optuna_search import OptunaSearch
 from polyurn.sweeps.trainers import CommandTrainer, doubled
-from polyurn.training.fedavg import EngineName, FedAvg
+from polyurn.training.fedavg import EngineName, FedAvg, check_names
 from polyurn.typed.arguments import checked
 from polyurn.typed.json_form import Count, shown
 
@@ -165,9 +122,8 @@ class ClientsConfig:
     def __post_init__(self) -> None:
         given = [name for name in KINDS if getattr(self, name) is not None]
         if len(given) != 1:
-            raise ParameterError(
-                f"needs one of {', '.join(KINDS)}, got {', '.join(given) or 'none'}"
-            )
+            got = ", ".join(given) or "none"
+            raise ParameterError(f"needs one of {', '.join(KINDS)}, got {got}")
         without = [] if self.kind == "dirichlet" else ["marginal"]
         without += [] if self.kind in _WITH_SIZES else ["sizes"]
         if self.kind in ("column", "partition"):
@@ -178,8 +134,13 @@ class ClientsConfig:
         for name, value in (("n_clients", self.n_clients), ("the number of points", self.like)):
             if value == 0:
                 raise ParameterError(f"expected {name} as a whole number above 0, got 0")
-        if self.dirichlet is not None:
-            self._check_dirichlet(self.dirichlet)
+        if self.dirichlet is not None and not 0 < self.dirichlet < float("inf"):
+            raise ParameterError(f"expected dirichlet above 0, got {self.dirichlet:g}")
+        if self.marginal == "clients" and not isinstance(self.sizes, str):
+            raise ParameterError(
+                "marginal = 'clients' needs sizes as a population, whose clients are meant, "
+                f"got {shown(self.sizes)}"
+            )
         if self.kind in _WITH_SIZES and self.sizes is None:
             raise ParameterError("needs sizes: a population above it, or a number of points")
         whole = self.kind in ("shards", "quantity_skew")
@@ -188,15 +149,6 @@ class ClientsConfig:
             raise ParameterError("needs n_clients: how many clients to draw")
         if self.style_features is not None and self.style is None:
             raise ParameterError("style_features has no meaning without style")
-
-    def _check_dirichlet(self, concentration: float) -> None:
-        if not 0 < concentration < float("inf"):
-            raise ParameterError(f"expected dirichlet above 0, got {concentration:g}")
-        if self.marginal == "clients" and not isinstance(self.sizes, str):
-            raise ParameterError(
-                "marginal = 'clients' needs sizes as a population, whose clients are meant, "
-                f"got {shown(self.sizes)}"
-            )
 
 
 @checked
@@ -343,7 +295,7 @@ def _read(kind: type[Table], entry: Mapping[str, Any], where: str) -> Table:
     if not isinstance(entry, Mapping):
         raise ParameterError(f"expected {where}as a table")
     items: Any = fields(kind)  # type: ignore[arg-type]
-    _check_keys(entry, [item.name for item in items], where)
+    check_names(entry, [item.name for item in items], f"{where or 'the file '}has no")
     needed = [item.name for item in items if item.default is item.default_factory is MISSING]
     missing = [name for name in needed if name not in entry]
     if missing:
@@ -353,14 +305,6 @@ def _read(kind: type[Table], entry: Mapping[str, Any], where: str) -> Table:
     except ParameterError as error:
         text = str(error).replace(" or None", "")  # which TOML does not have
         raise ParameterError(f"{where}{text}") from error
-
-
-def _check_keys(entry: Mapping[str, Any], known: Sequence[str], where: str) -> None:
-    for name in entry:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"expected {', '.join(known)}"
-            raise ParameterError(f"{where or 'the file '}has no {shown(name)}; {hint}")
 
 
 def _check_integers(value: Any) -> None:

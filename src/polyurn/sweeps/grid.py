@@ -11,15 +11,14 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from numbers import Integral
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
 
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from polyurn.errors import MissingDependencyError, ParameterError, TrainingError
 from polyurn.model.names import Match
@@ -29,9 +28,8 @@ try:
 except ImportError as error:
     raise MissingDependencyError(error.name or "joblib", "sweep", "a sweep") from error
 
-
 from polyurn.storage.run_log import FinishedRun, RunLog, run_key
-from polyurn.sweeps.optuna_search import OptunaSearch, Studies, check_search, extremes
+from polyurn.sweeps.optuna_search import OptunaSearch, Studies, extremes
 from polyurn.sweeps.sweep_clients import Clients, clients_by_seed
 from polyurn.sweeps.trainable import (
     ClientsBySeed,
@@ -46,7 +44,7 @@ from polyurn.training.examples import fingerprint
 from polyurn.training.fedavg import plain
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import numbers, plain_array
-from polyurn.typed.json_form import shown, to_json
+from polyurn.typed.json_form import Count, shown, to_json
 
 _MOST_JOBS = 10_000
 _MANY_ROUNDS = 1_000_000  # a sweep of so many rounds is timed before it begins
@@ -90,11 +88,11 @@ class SweepProgress:
 
 @checked
 def sweep_trainer(
-    trainer: Trainer | CommandTrainer,
+    trainer: Trainer | CommandTrainer | Trainable,
     labels: ArrayLike,
     *,
     populations: Mapping[str, Clients],
-    seeds: Sequence[int],
+    seeds: Sequence[Count],
     settings: Mapping[str, Any] | None = None,
     grid: Mapping[str, Sequence[Any]] | None = None,
     optuna: OptunaSearch | None = None,
@@ -147,61 +145,35 @@ def sweep_trainer(
     [({'lr': 0.1}, {'accuracy': 0.2}), ({'lr': 0.3}, {'accuracy': 0.6})]
     """
     codes = plain_array(labels, "labels")
-    if codes.ndim != 1:
+    if codes.ndim == 0:
         raise ParameterError(f"expected labels of shape (n_points,), got shape {codes.shape}")
-    return run_sweep(
-        UserTraining(trainer), dict(settings or {}), codes,
+    _check_arguments(grid, optuna, n_jobs, n_clients, populations, seeds)
+    training = trainer if isinstance(trainer, Trainable) else UserTraining(trainer)
+    fixed, features = (
+        dict(settings or {}),
         None if features is None else numbers(features, "features"),
-        populations=populations, seeds=seeds, grid=grid, optuna=optuna, n_clients=n_clients, match=match,
-        folder=folder, n_jobs=n_jobs, true=true, noise_floor=noise_floor, client_test=client_test,
-        on_run=on_run,
-    )  # fmt: skip
-
-
-def run_sweep(
-    training: Trainable,
-    settings: RunSettings,
-    labels: NDArray[Any],
-    features: NDArray[Any] | None,
-    *,
-    populations: Mapping[str, Clients],
-    seeds: Sequence[int],
-    grid: Mapping[str, Sequence[Any]] | None,
-    optuna: OptunaSearch | None,
-    n_clients: int | None,
-    match: Match | None,
-    folder: str | os.PathLike[str] | None,
-    n_jobs: int | None,
-    true: str,
-    noise_floor: bool,
-    client_test: float | None,
-    on_run: Callable[[SweepProgress], object] | None,
-) -> Sweep:
-    """`sweep` and `sweep_trainer`, for whatever trains."""
-    _check_arguments(grid, optuna, n_jobs, n_clients, populations)
+    )
     clients = clients_by_seed(
-        populations, labels, features, seeds=_checked_seeds(seeds), n_clients=n_clients, true=true,
-        noise_floor=noise_floor, client_test=client_test, match=match,
+        populations, codes, features, seeds=[int(seed) for seed in seeds], n_clients=n_clients,
+        true=true, noise_floor=noise_floor, client_test=client_test, match=match,
     )  # fmt: skip
     grid = None if grid is None else _plain_grid(grid)
-    points = [] if grid is None else grid_points(training, settings, grid)
-    if optuna is not None:
-        points = extremes(optuna, training, settings)
-        check_search(optuna, training.metric_names)
+    if optuna is None:
+        points = _grid_points(training, fixed, grid or {})
+    else:
+        points = extremes(optuna, training, fixed)
     training.check(points, clients)
-    asked = {key: held for key, held in clients.items() if key[0] in populations}
-    described = _described(training, settings, asked, grid=grid, search=optuna)
-    described["noise_floor"] = len(asked) < len(clients)  # it follows from the true clients
-    with _kept_in(folder) as path, RunLog(path, described) as log:
+    described = _described(training, fixed, clients, [*populations], grid=grid, search=optuna)
+    kept_in = TemporaryDirectory(prefix="polyurn-sweep-") if folder is None else nullcontext(folder)
+    with kept_in as path, RunLog(path, described) as log:
         report = _Reporter(log, on_run)
         if optuna is None:
             _run_grid(training, clients, points, report, n_jobs)
         else:
-            studies = Studies(path, optuna, settings, training, clients)
+            studies = Studies(path, optuna, fixed, training, clients)
             _run_search(training, clients, points, report, n_jobs, studies, optuna.n_trials, true)
-        return Sweep(
-            tuple(log.runs), None if folder is None else Path(folder), tuple(report.failed)
-        )
+        where = None if folder is None else Path(folder)
+        return Sweep(tuple(log.runs), where, tuple(report.failed))
 
 
 def _run_grid(
@@ -247,6 +219,7 @@ def _check_arguments(
     n_jobs: int | None,
     n_clients: int | None,
     populations: Mapping[str, Clients],
+    seeds: Sequence[int],
 ) -> None:
     if (grid is None) == (optuna is None):
         raise ParameterError("expected either a grid or optuna")
@@ -256,9 +229,11 @@ def _check_arguments(
         raise ParameterError(f"expected n_clients of at least 1, got {n_clients}")
     if not populations:
         raise ParameterError("expected at least one population")
+    if len(seeds) == 0 or len(set(seeds)) != len(seeds):
+        raise ParameterError("expected at least one seed, and different seeds")
 
 
-def grid_points(
+def _grid_points(
     training: Trainable, settings: RunSettings, grid: Mapping[str, Sequence[Any]]
 ) -> list[RunSettings]:
     """All combinations of a grid."""
@@ -285,16 +260,6 @@ def _plain_grid(grid: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
         name: [plain(value) for value in values] if isinstance(values, list | tuple) else values
         for name, values in lists.items()
     }
-
-
-def _checked_seeds(seeds: Sequence[int]) -> list[int]:
-    checked: list[Any] = list(seeds)
-    for seed in checked:
-        if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
-            raise ParameterError(f"expected seeds as integers of at least 0, got {shown(seed)}")
-    if not checked or len(set(checked)) != len(checked):
-        raise ParameterError("expected at least one seed, and different seeds")
-    return [int(seed) for seed in checked]
 
 
 def _grid_tasks(
@@ -402,26 +367,24 @@ def _described(
     training: Trainable,
     settings: RunSettings,
     clients: ClientsBySeed,
+    asked: Sequence[str],
     *,
     grid: Mapping[str, Sequence[Any]] | None,
     search: OptunaSearch | None,
 ) -> dict[str, Any]:
-    """The description of a sweep: everything that its runs depend on."""
-    populations: dict[str, dict[str, str]] = {}
+    """Everything that the runs of a sweep depend on, with the populations that were asked for."""
+    populations: dict[str, dict[str, str]] = {name: {} for name in asked}
     for (name, seed), held in clients.items():
         tests = [] if held.test is None else [held.test.indices, held.test.offsets]
-        populations.setdefault(name, {})[str(seed)] = fingerprint(
-            held.indices, held.offsets, *tests
-        )
+        if name in populations:
+            populations[name][str(seed)] = fingerprint(held.indices, held.offsets, *tests)
     return {
         "settings": dict(settings),
-        "grid": None if grid is None else {name: list(values) for name, values in grid.items()},
+        "grid": grid,
         "search": None if search is None else to_json(search),
         "seeds": list(dict.fromkeys(seed for _, seed in clients)),
         "populations": populations,
         **training.described(),
+        # The clients of the noise floor follow from the true ones.
+        "noise_floor": any(name not in populations for name, _ in clients),
     }
-
-
-def _kept_in(folder: str | os.PathLike[str] | None) -> AbstractContextManager[Any]:
-    return TemporaryDirectory(prefix="polyurn-sweep-") if folder is None else nullcontext(folder)

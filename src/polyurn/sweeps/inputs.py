@@ -1,10 +1,11 @@
-"""What a TOML file names, read: the points, and the populations of clients who hold them.
+"""What a TOML file names, read: the points with their categories, and the populations who hold them.
 
-Simulated clients are drawn anew for each seed, from the seed. Nothing is trained here.
+Names of categories are found in the MDM files of the sweep. Who holds which points is
+`sweep_clients.py`; nothing is trained here.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,15 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.client.layout import column_text
+from polyurn.client.crossing import crossed
+from polyurn.client.layout import category_columns, column_text
 from polyurn.comparison.client_splits import split_rows
 from polyurn.datasets.installed import digits
-from polyurn.errors import FileError, ParameterError
+from polyurn.errors import CountsError, FileError, ParameterError
+from polyurn.model.names import SIGN, Match, Side, positions, renamed
 from polyurn.storage.npz_files import read_arrays
 from polyurn.storage.table_files import read_table
-from polyurn.sweeps.categories import category_codes, modelled_column, modelled_names
 from polyurn.sweeps.config import ClientsConfig, DataConfig, SweepConfig
-from polyurn.sweeps.sweep_clients import ClientsOfSeed, CodedPoints, read_models
+from polyurn.sweeps.sweep_clients import LEAST_KNOWN, ClientsOfSeed, CodedPoints, read_models
 from polyurn.training.examples import Examples, class_labels
 from polyurn.typed.arrays import ids_of
 from polyurn.typed.declared import Ints
@@ -229,3 +231,87 @@ def _split(table: _Table, asked: DataConfig) -> tuple[Ints, Ints]:
             f"{counted(n_points, 'point')}; expected at least one to test on, and one to train on"
         )
     return split_rows(n_points, held_out=asked.test_share, rng=_SPLIT_SEED)
+
+
+# ------------------------------------------------------------------------ the modelled categories
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """The modelled category of each point, shape (n_points,), and what a user should know about it.
+
+    `names` are those of the categories; a number, or None, if they have none.
+    """
+
+    codes: Ints
+    remarks: tuple[str, ...] = ()
+    names: Side | None = None
+
+
+def modelled_names(
+    names: Sequence[str], category: str | Sequence[str], *, where: str
+) -> tuple[str, ...]:
+    """The columns that [data] category names, found as `--category` is.
+
+    >>> modelled_names(["origin", "dest"], "Origin, dest", where="points.npz")
+    ('origin', 'dest')
+    """
+    try:
+        found = category_columns(names, category, option="[data] category")
+    except CountsError as error:
+        raise ParameterError(f"{where}: [data] category: {error}") from error
+    return (found,) if isinstance(found, str) else found
+
+
+def modelled_column(columns: Mapping[str, NDArray[Any]], *, where: str) -> NDArray[Any]:
+    """The modelled feature of each point: the only column, or all of them crossed.
+
+    >>> columns = {"origin": np.array(["EWR", "JFK"]), "dest": np.array(["ATL", "ATL"])}
+    >>> modelled_column(columns, where="points.npz").tolist()
+    ['EWR × ATL', 'JFK × ATL']
+    """
+    if len(columns) == 1:
+        return next(iter(columns.values()))
+    try:
+        return crossed(*columns.values())
+    except CountsError as error:
+        raise ParameterError(f"{where}: [data] category: {error}") from error
+
+
+def category_codes(
+    values: NDArray[Any], what: str, categories: Side | None, match: Match | None = None
+) -> Coded:
+    """Categories as numbers: as they are without a model, or where they are among the model's.
+
+    Of crossed columns, combinations are rare that no fitted client had: they come after the known ones.
+    A `ParameterError` if a category of a single column, or most combinations, are not the MDM's.
+    """
+    given = ids_of(values, what)
+    if given.dtype.kind in "biuf":
+        given = class_labels(given, what).astype(np.int64)
+        if match is None and not isinstance(categories, Sequence):
+            return Coded(given)
+    shown, which = np.unique(given, return_inverse=True)
+    names = shown.astype(str).tolist()
+    if categories is None:
+        return Coded(which.astype(np.int64), names=names)
+    if isinstance(categories, int) or not any(SIGN in name for name in categories):
+        try:
+            return Coded(positions(names, categories, match)[which], names=categories)
+        except CountsError as error:
+            raise ParameterError(f"[data] {what!r}: {error}") from None
+    names = renamed(names, match)
+    texts = np.array(names)[which]
+    code_of = {name: code for code, name in enumerate(categories)}
+    unknown = [name for name in names if name not in code_of]
+    n_unknown = int(np.isin(texts, unknown).sum()) if unknown else 0
+    if n_unknown > (1 - LEAST_KNOWN) * len(texts):
+        raise ParameterError(
+            f"the MDM knows the categories of {len(texts) - n_unknown:,} of {len(texts):,} points only, "
+            f"{what!r} is {unknown[0]!r} for one of the others; expected the columns that it was "
+            f"fitted to, in their order (such as {categories[0]!r})"
+        )
+    code_of |= {name: len(code_of) + i for i, name in enumerate(unknown)}
+    codes = np.array([code_of[name] for name in names], np.int64)[which]
+    remark = f"{n_unknown:,} of {len(texts):,} points have categories that the MDM does not have"
+    return Coded(codes, (f"{remark}: it never draws them",) if unknown else (), categories)

@@ -6,22 +6,28 @@ of a run and its line in `runs.jsonl`. Trials that were interrupted are marked a
 
 import math
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from polyurn.errors import MissingDependencyError, ParameterError, TrainerError
-from polyurn.partitioning.result import Partition
 from polyurn.storage.run_log import FinishedRun
-from polyurn.sweeps.trainable import EndedRun, FailedRun, RunSettings, Task, Trainable
+from polyurn.sweeps.trainable import (
+    ClientsBySeed,
+    EndedRun,
+    FailedRun,
+    RunSettings,
+    Task,
+    Trainable,
+)
 from polyurn.training.fedavg import Evaluation
 from polyurn.typed.arguments import check_options, checked
+from polyurn.typed.declared import AtLeast, check_declared
 from polyurn.typed.json_form import from_json, is_number, shown, to_json
 
-DIVERGED_SCORE = -math.inf  # the score of a run that diverged: worse than any other
 _FILES = {"journal": "optuna.journal", "sqlite": "optuna.db"}
 _LOCK_SECONDS = 600  # SQLite has one writer at a time; the others wait
 
@@ -49,7 +55,7 @@ class OptunaSearch:
     """
 
     space: Mapping[str, Mapping[str, Any]]
-    n_trials: int
+    n_trials: Annotated[int, AtLeast(1)]
     metric: str = "accuracy"
     sampler: str = "TPESampler"
     pruner: str = "MedianPruner"
@@ -60,23 +66,17 @@ class OptunaSearch:
     def __post_init__(self) -> None:
         if not self.space:
             raise ParameterError("expected a space of at least one setting")
-        if self.n_trials < 1:
-            raise ParameterError(
-                f"expected n_trials as an integer above 0, got {shown(self.n_trials)}"
-            )
+        check_declared(self)
         for name, bounds in self.space.items():
-            known = {"choices"} if "choices" in bounds else {"low", "high", "log", "step"}
-            if not set(bounds) <= known or not (
-                {"low", "high"} <= set(bounds) or "choices" in bounds
-            ):
-                raise ParameterError(
-                    f"expected low and high (and log or step), or choices, for {name}, "
-                    f"got {', '.join(bounds)}"
-                )
             _check_bounds(name, bounds)
 
 
 def _check_bounds(name: str, bounds: Mapping[str, Any]) -> None:
+    known = {"choices"} if "choices" in bounds else {"low", "high", "log", "step"}
+    if not known - {"log", "step"} <= set(bounds) <= known:
+        raise ParameterError(
+            f"expected low and high (and log or step), or choices, for {name}, got {', '.join(bounds)}"
+        )
     if "choices" in bounds:
         choices = bounds["choices"]
         if isinstance(choices, str) or not isinstance(choices, Sequence) or not choices:
@@ -94,7 +94,18 @@ def _check_bounds(name: str, bounds: Mapping[str, Any]) -> None:
 
 
 def extremes(search: OptunaSearch, training: Trainable, settings: RunSettings) -> list[RunSettings]:
-    """Settings that have every bound and every choice between them, to be checked."""
+    """Settings that have every bound and every choice between them, to be checked.
+
+    An unknown metric, sampler, pruner or option of theirs is a `ParameterError`.
+    """
+    metrics = training.metric_names
+    if metrics is not None and search.metric not in metrics:
+        raise ParameterError(
+            f"the search looks at {shown(search.metric)}, which is not a metric; "
+            f"expected one of {', '.join(metrics)}"
+        )
+    _sampler(search, (0, 0))
+    _pruner(search)
     values = {
         name: list(bounds["choices"]) if "choices" in bounds else [bounds["low"], bounds["high"]]
         for name, bounds in search.space.items()
@@ -106,17 +117,6 @@ def extremes(search: OptunaSearch, training: Trainable, settings: RunSettings) -
     ]
 
 
-def check_search(search: OptunaSearch, metrics: Collection[str] | None) -> None:
-    """Raise a `ParameterError` for an unknown metric, sampler, pruner or option of theirs."""
-    if metrics is not None and search.metric not in metrics:
-        raise ParameterError(
-            f"the search looks at {shown(search.metric)}, which is not a metric; "
-            f"expected one of {', '.join(metrics)}"
-        )
-    _sampler(search, (0, 0))
-    _pruner(search)
-
-
 class Studies:
     """The studies of a sweep; `settings` are what the search does not change."""
 
@@ -126,7 +126,7 @@ class Studies:
         search: OptunaSearch,
         settings: RunSettings,
         training: Trainable,
-        clients: Mapping[tuple[str, int], Partition],
+        clients: ClientsBySeed,
     ) -> None:
         # Absolute: workers may run in another folder.
         self._path = str(Path(folder).resolve() / _FILES[search.storage])
@@ -135,11 +135,9 @@ class Studies:
         optuna = _optuna()
         for key in clients:
             study = optuna.create_study(
-                storage=_storage(self._path),
-                study_name=_study_name(*key),
-                direction="maximize",
+                storage=_storage(self._path), study_name=_study_name(*key), direction="maximize",
                 load_if_exists=True,
-            )
+            )  # fmt: skip
             for trial in study.get_trials(states=[optuna.trial.TrialState.RUNNING]):
                 study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
 
@@ -153,33 +151,25 @@ class Studies:
         import joblib
 
         done = {
-            key: {t.user_attrs.get("turn", t.number) for t in self._finished(*key)}
+            key: {trial.user_attrs.get("turn", trial.number) for trial in self._finished(*key)}
             for key in self._clients
         }
+        given = (self._search, self._settings, self._training)
         for turn in range(self._search.n_trials):
-            for population, seed in self._clients:
-                if turn not in done[population, seed]:
-                    yield joblib.delayed(run_trial)(
-                        self._path,
-                        turn,
-                        self._search,
-                        self._settings,
-                        self._training,
-                        Task(population, seed, self._clients[population, seed]),
-                    )
+            for key, clients in self._clients.items():
+                if turn not in done[key]:
+                    yield joblib.delayed(run_trial)(self._path, turn, *given, Task(*key, clients))
 
     def winners(
         self, keys: Iterable[tuple[str, int]], true: str
     ) -> list[tuple[str, int, RunSettings]]:
         """Runs on the population `true` of what won on other populations."""
         found = []
-        for population, seed in keys:
-            whole = [
-                run for run in self._runs(population, seed) if not run.pruned and not run.diverged
-            ]
+        for key in keys:
+            whole = [run for run in self._runs(*key) if not run.pruned and not run.diverged]
             if whole:
                 best = max(whole, key=lambda run: _score(run, self._search.metric))
-                found.append((true, seed, best.settings))
+                found.append((true, key[1], best.settings))
         return found
 
     def _runs(self, population: str, seed: int) -> Iterator[FinishedRun]:
@@ -187,9 +177,7 @@ class Studies:
             yield from_json(FinishedRun, trial.user_attrs["run"])
 
     def _finished(self, population: str, seed: int) -> list[Any]:
-        study = _optuna().load_study(
-            storage=_storage(self._path), study_name=_study_name(population, seed)
-        )
+        study = _study(self._path, population, seed)
         states = ("COMPLETE", "PRUNED")
         return [t for t in study.get_trials(deepcopy=False) if t.state.name in states]
 
@@ -203,9 +191,8 @@ def run_trial(
     task: Task,
 ) -> list[EndedRun]:
     """Ask a study for settings, train, and report the score to it."""
-    optuna = _optuna()
-    name = _study_name(task.population, task.seed)
-    study = optuna.load_study(storage=_storage(path), study_name=name, pruner=_pruner(search))
+    states = _optuna().trial.TrialState
+    study = _study(path, task.population, task.seed, pruner=_pruner(search))
     # Each trial has a new sampler, so its seed has to differ by trial. The turn is used, not the number
     # of trials so far, which depends on the order in which workers ask. Populations share the seeds, so
     # that their draws can be compared.
@@ -217,36 +204,32 @@ def run_trial(
     last = training.n_rounds(whole)
 
     def watch(evaluation: Evaluation) -> bool:
-        value = _looked_at(search, evaluation.metrics)
-        if np.isfinite(value):
+        if search.metric not in evaluation.metrics:
+            raise TrainerError(
+                f"the search looks at {shown(search.metric)}, which the trainer does not report; "
+                f"it reports {', '.join(evaluation.metrics)}"
+            )
+        if math.isfinite(value := evaluation.metrics[search.metric]):
             trial.report(value, evaluation.round)
         return evaluation.round != last and bool(trial.should_prune())
 
     (run,) = training.run(task, [whole], watch)
     if isinstance(run, FailedRun):
-        study.tell(trial, state=optuna.trial.TrialState.FAIL)
+        study.tell(trial, state=states.FAIL)
         return [run]
     run = replace(run, trial=trial.number)
     trial.set_user_attr("run", to_json(run))
     if run.pruned:
-        study.tell(trial, state=optuna.trial.TrialState.PRUNED)
+        study.tell(trial, state=states.PRUNED)
     else:
         study.tell(trial, _score(run, search.metric))
     return [run]
 
 
-def _looked_at(search: OptunaSearch, metrics: Mapping[str, float]) -> float:
-    if search.metric not in metrics:
-        raise TrainerError(
-            f"the search looks at {shown(search.metric)}, which the trainer does not report; "
-            f"it reports {', '.join(metrics)}"
-        )
-    return metrics[search.metric]
-
-
 def _score(run: FinishedRun, metric: str) -> float:
+    """A run that diverged is worse than any other."""
     value = run.final[metric]
-    return DIVERGED_SCORE if value is None else value
+    return -math.inf if value is None else value
 
 
 def _suggested(trial: Any, name: str, bounds: Mapping[str, Any]) -> Any:
@@ -283,6 +266,11 @@ def _built(kind: str, name: str, options: Mapping[str, Any]) -> Any:
 
 def _study_name(population: str, seed: int) -> str:
     return f"{population}, seed {seed}"
+
+
+def _study(path: str, population: str, seed: int, **options: Any) -> Any:
+    name = _study_name(population, seed)
+    return _optuna().load_study(storage=_storage(path), study_name=name, **options)
 
 
 def _storage(path: str) -> Any:

@@ -17,8 +17,7 @@ try:
 except ImportError as error:
     raise MissingDependencyError(error.name or "torch", "train", "a sweep") from error
 
-from polyurn.sweeps.fingerprints import function_fingerprint
-from polyurn.sweeps.grid import Sweep, SweepProgress, run_sweep
+from polyurn.sweeps.grid import Sweep, SweepProgress, sweep_trainer
 from polyurn.sweeps.optuna_search import OptunaSearch
 from polyurn.sweeps.sweep_clients import Clients
 from polyurn.sweeps.trainable import (
@@ -29,6 +28,7 @@ from polyurn.sweeps.trainable import (
     Task,
     end_with,
     finished_run,
+    function_fingerprint,
 )
 from polyurn.training.building import build, prepare
 from polyurn.training.engines.choice import suits_batching
@@ -41,6 +41,7 @@ from polyurn.training.losses import PerExample, accuracy, cross_entropy
 from polyurn.training.networks import ModelFunction
 from polyurn.training.server_optimizer import check_server
 from polyurn.typed.arguments import checked
+from polyurn.typed.json_form import Count
 from polyurn.wording import counted
 
 
@@ -121,13 +122,9 @@ class Training:
                 engine=self.engine, device=self.device, on_round=watch,
             )  # fmt: skip
         except _CutShortError:
-            seconds = time.perf_counter() - started
-            return [
-                finished_run(
-                    task, columns[0], curve, seconds=seconds, engine=self._engine(task),
-                    names=self.metric_names, pruned=True,
-                )
-            ]  # fmt: skip
+            named: dict[str, Any] = {"seconds": time.perf_counter() - started, "pruned": True}
+            engine, names = self._engine(task), self.metric_names
+            return [finished_run(task, columns[0], curve, engine=engine, names=names, **named)]
         return [
             finished_run(
                 task, settings, run.curve, engine=run.engine, seconds=run.seconds,
@@ -155,7 +152,7 @@ def sweep(
     data: Examples,
     *,
     populations: Mapping[str, Clients],
-    seeds: Sequence[int],
+    seeds: Sequence[Count],
     grid: Mapping[str, Sequence[Any]] | None = None,
     optuna: OptunaSearch | None = None,
     n_clients: int | None = None,
@@ -237,8 +234,8 @@ def sweep(
         model, data, loss, metrics or {"accuracy": accuracy}, engine, device,
         tests_clients=client_test is not None,
     )  # fmt: skip
-    return run_sweep(
-        training, settings.to_json(), data.labels, data.features,
+    return sweep_trainer(
+        training, data.labels, features=data.features, settings=settings.to_json(),
         populations=populations, seeds=seeds, grid=grid, optuna=optuna, n_clients=n_clients, match=match,
         folder=folder, n_jobs=n_jobs, true=true, noise_floor=noise_floor, client_test=client_test,
         on_run=on_run,

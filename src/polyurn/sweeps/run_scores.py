@@ -8,7 +8,7 @@ differ less from themselves (`experiments/which_score.py`). `verdict.py` interpr
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -132,57 +132,6 @@ def _curve(run: FinishedRun, metric: str) -> Sequence[float | None]:
 # ------------------------------------------------------------------------ simulated against true
 
 
-@dataclass(frozen=True, eq=False)
-class SeedPairs:
-    """The scores of two populations with the same settings and one seed, lists of length n_settings.
-
-    `best` is the best score of all true runs of the seed, also of those without a counterpart.
-    """
-
-    settings: list[str]
-    simulated: list[RunScore]
-    true: list[RunScore]
-    best: float
-
-    def values(self) -> tuple[Floats, Floats]:
-        """The simulated and the true scores, each of shape (n_settings,)."""
-        a, b = ([one.value for one in part] for part in (self.simulated, self.true))
-        return np.array(a), np.array(b)
-
-
-def pair(
-    simulated: Mapping[int, Mapping[str, RunScore]],
-    true: Mapping[int, Mapping[str, RunScore]],
-    *,
-    sign: int,
-) -> tuple[list[SeedPairs], int]:
-    """The pairs of each seed that has any, and the number of runs without a counterpart.
-
-    Scores are given by seed and settings; `sign` is the metric's `direction`.
-    """
-    found, n_missing = [], 0
-    for seed in sorted(set(simulated) | set(true)):
-        here, there = simulated.get(seed, {}), true.get(seed, {})
-        n_missing += len(set(here) ^ set(there))
-        common = sorted(set(here) & set(there))
-        if common:
-            best = sign * max(sign * one.value for one in there.values())
-            found.append(
-                SeedPairs(common, [here[s] for s in common], [there[s] for s in common], best)
-            )
-    return found, n_missing
-
-
-def mean_scores(pairs: list[SeedPairs]) -> tuple[Floats, Floats]:
-    """Simulated and true scores, means over the seeds that both have, each of shape (n_settings,)."""
-    sums: dict[str, list[tuple[float, float]]] = {}
-    for one in pairs:
-        for key, a, b in zip(one.settings, one.simulated, one.true, strict=True):
-            sums.setdefault(key, []).append((a.value, b.value))
-    means = np.array([np.mean(values, axis=0) for values in sums.values()]).reshape(-1, 2)
-    return means[:, 0], means[:, 1]
-
-
 def mean_difference(a: Floats, b: Floats) -> float:
     """The mean over settings of |a - b|; NaN without any.
 
@@ -192,13 +141,10 @@ def mean_difference(a: Floats, b: Floats) -> float:
     return float(np.abs(a - b).mean()) if len(a) else math.nan
 
 
-def rounds_apart(pairs: SeedPairs) -> float:
+def rounds_apart(pairs: Iterable[tuple[RunScore, RunScore]]) -> float:
     """The mean over settings of the rounds between both reaching the target; NaN if both never do."""
-    apart = [
-        abs(a.reached - b.reached)
-        for a, b in zip(pairs.simulated, pairs.true, strict=True)
-        if a.reached is not None and b.reached is not None
-    ]
+    reached = [(a.reached, b.reached) for a, b in pairs]
+    apart = [abs(a - b) for a, b in reached if a is not None and b is not None]
     return float(np.mean(apart)) if apart else math.nan
 
 

@@ -17,7 +17,7 @@ from scipy import sparse
 from polyurn.comparison.summaries import concentration
 from polyurn.errors import CountsError, ParameterError, PartitionError, StyleWarning
 from polyurn.model.mdm import MDM
-from polyurn.model.names import Match, Side, side_of
+from polyurn.model.names import Match, Side, in_words, side_of
 from polyurn.model.opponents import Pathological, QuantitySkew, Shards
 from polyurn.model.populations import IID, Dirichlet, Oracle, Population, SizesLike, Styled
 from polyurn.model.style import Style
@@ -26,11 +26,10 @@ from polyurn.partitioning.result import Partition, check_labels
 from polyurn.sources.clients import Reading, read_clients
 from polyurn.storage.models import Saved, load_saved
 from polyurn.storage.partitions import load_partition
-from polyurn.sweeps.categories import agreed, lacking_categories
 from polyurn.sweeps.config import ClientsConfig, SweepConfig
 from polyurn.sweeps.run_scores import AGAIN
 from polyurn.training.examples import check_clients
-from polyurn.typed.declared import Ints
+from polyurn.typed.declared import Bools, Floats, Ints
 
 # The clients that a seed has.
 ClientsOfSeed: TypeAlias = Callable[[int], Partition]
@@ -38,6 +37,9 @@ ClientsOfSeed: TypeAlias = Callable[[int], Partition]
 Clients: TypeAlias = Partition | ClientsOfSeed | Population
 # The histograms that clients of a seed ask for, drawn from a stream of its own.
 _Asked: TypeAlias = Callable[[int, np.random.Generator], Any]
+# If the MDM knows less than this share of the data, or the data have less than this share of what
+# clients ask for, they do not belong together.
+LEAST_KNOWN = 0.5
 _TABLES = (".csv", ".tsv", ".gz", ".parquet")
 
 _DRAWS, _ORDER = 6, 7  # these random streams are not those of training/schedule.py
@@ -163,6 +165,27 @@ def read_models(config: SweepConfig) -> Models:
             styles[name] = load_saved(config.folder / entry.style, Style)
             found.append((name, entry.style, styles[name].side))
     return Models(mdms, styles, agreed(found))
+
+
+def agreed(files: Iterable[tuple[str, str, Side]]) -> Side | None:
+    """The categories of all files, by name in one order; None without files.
+
+    `files` are (population, file, names or their number). Those that differ are a `ParameterError`.
+
+    >>> agreed([("mdm", "mdm.json", ["cat", "dog"]), ("styled", "style.json", ["cat", "dog"])])
+    ['cat', 'dog']
+    """
+    known: Side | None = None
+    first = ""
+    for population, file, side in files:
+        if known is None:
+            known, first = side, file
+        elif side != known and not (isinstance(side, int) and isinstance(known, int)):
+            raise ParameterError(
+                f"[clients.{population}] expected {file} with the categories of {first}, in their "
+                f"order: {in_words(known)}, got {in_words(side)}"
+            )
+    return known
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,3 +316,26 @@ def _baseline(
         frequent = like.histograms(codes, n_categories).sum(axis=0)
     alpha = entry.dirichlet * np.count_nonzero(available) * frequent / frequent.sum()
     return Dirichlet(alpha, sizes)
+
+
+def lacking_categories(asked: Floats, there: Bools, names: Side | None) -> str:
+    """The message about categories that clients ask for and the data lack; "" without any.
+
+    How much of each is asked for, and whether it is there, have shape (n_categories,). A
+    `ParameterError` if most of it is not.
+    """
+    missing = np.flatnonzero((asked > 0) & ~there)
+    if len(missing) == 0:
+        return ""
+    share = float(asked[missing].sum() / asked.sum())
+    most = int(missing[asked[missing].argmax()])
+    named = repr(names[most]) if isinstance(names, Sequence) else str(most)
+    if share > 1 - LEAST_KNOWN:
+        raise ParameterError(
+            f"{share:.0%} of what the clients hold are categories that the data have no points of, "
+            f"{named} most of all; expected data with the categories that were modelled"
+        )
+    return (
+        f"{share:.2%} of the points that they ask for are left out: the data have none of "
+        f"{len(missing):,} categories, {named} most of all"
+    )

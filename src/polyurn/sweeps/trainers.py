@@ -20,12 +20,11 @@ from math import inf, isfinite, nan
 from pathlib import Path
 from string import Formatter
 from tempfile import TemporaryDirectory
-from typing import IO, Any, Literal, TypeAlias
+from typing import IO, Annotated, Any, Literal, TypeAlias
 
 from polyurn.errors import ParameterError, TrainerError
 from polyurn.partitioning.result import Partition
 from polyurn.storage.partitions import save_partition
-from polyurn.sweeps.fingerprints import function_fingerprint
 from polyurn.sweeps.run_scores import LOSS
 from polyurn.sweeps.trainable import (
     AT_END,
@@ -37,9 +36,11 @@ from polyurn.sweeps.trainable import (
     Task,
     end_with,
     finished_run,
+    function_fingerprint,
 )
 from polyurn.training.fedavg import Evaluation, plain
 from polyurn.typed.arguments import checked
+from polyurn.typed.declared import Above
 from polyurn.typed.json_form import shown
 
 # Called with the clients, the settings and the seed of a run.
@@ -83,11 +84,9 @@ class CommandTrainer:
     command: str
     folder: str | os.PathLike[str] | None = None
     partition: Literal["json", "parquet"] = "json"
-    timeout: float | None = None
+    timeout: Annotated[float, Above(0)] | None = None
 
     def __post_init__(self) -> None:
-        if self.timeout is not None and not 0 < self.timeout < float("inf"):
-            raise ParameterError(f"expected timeout above 0 seconds, got {shown(self.timeout)}")
         if not self.command.split():
             raise ParameterError("expected a command, got none")
         for name in self.names:
@@ -325,25 +324,22 @@ class UserTraining:
             with closing(_evaluations(self.trainer, task, settings)) as reports:
                 for evaluation in reports:
                     curve.append(evaluation)
-                    if not _is_finite(evaluation):
+                    # The loss is NaN where none was reported, infinite where it was not finite.
+                    if evaluation.loss == inf or not all(
+                        map(isfinite, evaluation.metrics.values())
+                    ):
                         diverged_at = evaluation.round
                         break
                     if pruned := on_round is not None and on_round(evaluation):
                         break
         except TrainerError as error:
             return [FailedRun(task.population, task.seed, settings, str(error), error.output)]
-        seconds = time.perf_counter() - started
-        named: dict[str, Any] = {
-            "engine": "trainer",
-            "names": [*curve[0].metrics],
-            "diverged_at": diverged_at,
-        }
-        return [finished_run(task, settings, curve, seconds=seconds, pruned=pruned, **named)]
-
-
-def _is_finite(evaluation: Evaluation) -> bool:
-    # The loss is NaN where none was reported, and infinite where it was not a finite number.
-    return all(map(isfinite, evaluation.metrics.values())) and evaluation.loss != inf
+        return [
+            finished_run(
+                task, settings, curve, engine="trainer", seconds=time.perf_counter() - started,
+                names=[*curve[0].metrics], diverged_at=diverged_at, pruned=pruned,
+            )
+        ]  # fmt: skip
 
 
 def _evaluations(trainer: Trainer, task: Task, settings: RunSettings) -> Generator[Evaluation]:

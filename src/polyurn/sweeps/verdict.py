@@ -5,6 +5,7 @@ intervals and sentences. Nothing is trained or read here.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -23,8 +24,6 @@ from polyurn.sweeps.run_scores import (
     RunScore,
     direction,
     mean_difference,
-    mean_scores,
-    pair,
     rank_correlation,
     regret,
     rounds_apart,
@@ -350,22 +349,32 @@ def _population(
     target: float | None,
     confidence: float,
 ) -> PopulationVerdict:
-    sign = direction(metric)
-    pairs, n_missing = pair(simulated, true, sign=sign)
-    values = [one.values() for one in pairs]
-    means = mean_scores(pairs)
+    """The verdict on one population, from scores by seed and settings."""
+    sign, best, n_missing = direction(metric), list[float](), 0
+    pairs: list[list[tuple[RunScore, RunScore]]] = []  # of the settings that both have, by seed
+    by_settings: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for seed in sorted({*simulated, *true}):
+        here, there = simulated.get(seed, {}), true.get(seed, {})
+        n_missing += len(here.keys() ^ there.keys())
+        if common := sorted(here.keys() & there.keys()):
+            pairs.append([(here[key], there[key]) for key in common])
+            best.append(max(sign * one.value for one in there.values()))
+        for key in common:
+            by_settings[key].append((here[key].value, there[key].value))
+    values = [np.array([(a.value, b.value) for a, b in one]).T for one in pairs]
+    means = np.array([np.mean(one, axis=0) for one in by_settings.values()]).reshape(-1, 2).T
 
     def over_seeds(found: Iterable[float]) -> Estimate:
         known = [value for value in found if not math.isnan(value)]
         return student_estimate(known, confidence=confidence)
 
-    def n_of(what: str, part: str) -> int:
-        scores = [one for seed in pairs for one in getattr(seed, part)]
-        return sum(getattr(one, what) not in (None, False) for one in scores)
+    def n_of(what: str, part: int) -> int:
+        scores = [getattr(one[part], what) for seed in pairs for one in seed]
+        return sum(score not in (None, False) for score in scores)
 
     return PopulationVerdict(
         population=name,
-        n_settings=max((len(a) for a, _ in values), default=0),
+        n_settings=max((len(one) for one in pairs), default=0),
         n_seeds=len(pairs),
         difference=over_seeds(mean_difference(a, b) for a, b in values),
         difference_of_means=mean_difference(*means),
@@ -373,15 +382,14 @@ def _population(
         rank_correlation=_within(over_seeds(rank_correlation(a, b) for a, b in values), 1.0),
         rank_correlation_of_means=rank_correlation(*means),
         regret=over_seeds(
-            regret(sign * a, sign * b, best=sign * one.best)
-            for one, (a, b) in zip(pairs, values, strict=True)
+            regret(sign * a, sign * b, best=most) for most, (a, b) in zip(best, values, strict=True)
         ),
-        n_diverged=n_of("diverged", "simulated"),
-        n_diverged_true=n_of("diverged", "true"),
+        n_diverged=n_of("diverged", 0),
+        n_diverged_true=n_of("diverged", 1),
         n_missing=n_missing,
         rounds_to_target=None if target is None else over_seeds(map(rounds_apart, pairs)),
-        n_reached=None if target is None else n_of("reached", "simulated"),
-        n_reached_true=None if target is None else n_of("reached", "true"),
+        n_reached=None if target is None else n_of("reached", 0),
+        n_reached_true=None if target is None else n_of("reached", 1),
     )
 
 
@@ -474,17 +482,11 @@ class Wording:
         'it cannot be told which of mdm and IID clients are nearer: 0.3 points (-0.4 to 1.0)'
         """
         # In the passive: the headline joins it to what clients are, and it is not they who cannot tell.
-        which = f"it cannot be told which of {_called(second)} and {_clients(first)} are nearer"
-        if math.isnan(paired.value):
-            return f"{which}: they share no run"
-        if not excludes_zero(paired):
-            return f"{which}: {self._open(paired)}"
-        if paired.value < 0:
-            return self.nearer(second, first, negative(paired))
-        return (
-            f"{_clients(second)} are nearer to the true ones than {_clients(first)} by "
-            f"{self.amount(paired.value)} ({self._interval(paired)})"
-        )
+        unknown = f"it cannot be told which of {_called(second)} and {_clients(first)} are nearer"
+        return self._paired(
+            first, second, paired, unknown,
+            "{second} are nearer to the true ones than {first} by {amount} ({interval})",
+        )  # fmt: skip
 
     def loses(self, name: str, regret: Estimate, *, n_seeds: int) -> str:
         """What is lost by the settings that win on these clients, if that can be told from nothing.
@@ -500,19 +502,24 @@ class Wording:
 
     def loses_more(self, first: str, second: str, paired: Estimate) -> str:
         """Whose settings lose more on the true clients, if that can be told."""
+        unknown = f"cannot tell whether tuning on {first} or {second} loses more"
+        return self._paired(
+            first, second, paired, unknown,
+            "tuning on {first} loses {amount} more than on {second} ({interval})",
+        )  # fmt: skip
+
+    def _paired(self, first: str, second: str, paired: Estimate, unknown: str, known: str) -> str:
+        """What a paired difference says: who has more of it is `first` in the text `known`."""
         if math.isnan(paired.value):
-            return (
-                f"cannot tell whether tuning on {first} or {second} loses more: they share no run"
-            )
+            return f"{unknown}: they share no run"
         if not excludes_zero(paired):
-            what = f"cannot tell whether tuning on {first} or {second} loses more"
-            return f"{what}: {self._open(paired)}"
+            return f"{unknown}: {self._open(paired)}"
         if paired.value < 0:
-            return self.loses_more(second, first, negative(paired))
-        return (
-            f"tuning on {_clients(first)} loses {self.amount(paired.value)} more than on "
-            f"{_clients(second)} ({self._interval(paired)})"
-        )
+            first, second = second, first
+            paired = Estimate(-paired.value, -paired.high, -paired.low)
+        amount, interval = self.amount(paired.value), self._interval(paired)
+        clients = {"first": _clients(first), "second": _clients(second)}
+        return known.format(amount=amount, interval=interval, **clients)
 
     def _way(self, signed: Estimate, absolute: Estimate) -> str:
         """In which direction clients mislead, if that can be told."""
@@ -552,8 +559,3 @@ def has_interval(found: Estimate) -> bool:
 def excludes_zero(found: Estimate) -> bool:
     """Whether the number can be told from 0; never without an interval."""
     return has_interval(found) and (found.low > 0 or found.high < 0)
-
-
-def negative(found: Estimate) -> Estimate:
-    """The same difference, seen from the other side."""
-    return Estimate(-found.value, -found.high, -found.low)

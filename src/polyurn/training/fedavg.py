@@ -4,7 +4,7 @@ Settings are plain numbers and texts, so that they are the same in Python, JSON 
 here: nothing is trained.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
 from numbers import Real
@@ -102,8 +102,7 @@ class FedAvg:
 
     def __post_init__(self) -> None:
         for name in ("n_rounds", "cohort_size", "local_epochs", "batch_size", "evaluate_every"):
-            value = getattr(self, name)
-            if not 1 <= value < 2**63:
+            if not 1 <= (value := getattr(self, name)) < 2**63:
                 raise ParameterError(
                     f"expected {name} as an integer of at least 1 and below 2**63, got {shown(value)}"
                 )
@@ -127,7 +126,7 @@ class FedAvg:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "FedAvg":
         """The settings that `to_json` wrote; unknown names are an error."""
-        check_names(document)
+        cls._check_names(document)
         missing = [name for name in ("n_rounds", "cohort_size") if name not in document]
         if missing:
             raise ParameterError(f"FedAvg needs {' and '.join(missing)}")
@@ -135,22 +134,25 @@ class FedAvg:
 
     def with_changes(self, changes: Mapping[str, Any]) -> "FedAvg":
         """The same settings with some of them changed."""
-        check_names(changes)
+        self._check_names(changes)
         return replace(self, **changes)
+
+    @classmethod
+    def _check_names(cls, names: Mapping[str, Any]) -> None:
+        check_names(names, [item.name for item in fields(cls)], "FedAvg has no setting")
 
     def evaluates(self, round_: int) -> bool:
         """Whether the test points are looked at after this round, counted from 1."""
         return round_ % self.evaluate_every == 0 or round_ == self.n_rounds
 
 
-def check_names(names: Mapping[str, Any]) -> None:
-    """Raise a `ParameterError` that says the nearest setting, if one of the names is none."""
-    known = [item.name for item in fields(FedAvg)]
+def check_names(names: Iterable[str], known: Sequence[str], has_no: str) -> None:
+    """Raise a `ParameterError` that says the nearest known name, if one of the names is none."""
     for name in names:
         if name not in known:
             near = get_close_matches(str(name), known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}"
-            raise ParameterError(f"FedAvg has no setting {shown(name)}; {hint}")
+            raise ParameterError(f"{has_no} {shown(name)}; {hint}")
 
 
 def plain(value: Any) -> Any:

@@ -272,7 +272,7 @@ def _on_clients(work: Work, weights: Tensor, tests: Partition) -> dict[str, floa
     model.eval()
     try:
         with torch.no_grad():
-            for rows in torch.from_numpy(tests.indices).to(points.device).split(_CHUNK):
+            for rows in torch.split(torch.from_numpy(tests.indices).to(points.device), _CHUNK):
                 labels = points.labels[rows]
                 outputs = functional_call(model, state, (points.features[rows],))
                 found = [per_example(one, outputs, labels) for one in work.metrics.values()]

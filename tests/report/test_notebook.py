@@ -6,7 +6,7 @@ import pytest
 import polyurn as pu
 from polyurn.errors import MissingDependencyError
 from polyurn.model.paper_truths import truth
-from polyurn.report.federation_map import map_rows
+from polyurn.report.population_section import map_rows
 from polyurn.typed import plotted
 from polyurn.zoo.cards import profile
 

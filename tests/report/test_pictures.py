@@ -48,7 +48,7 @@ def test_black_and_white_are_the_ends_of_the_values():
 def test_large_images_are_shrunk_by_means():
     images = np.zeros((1, 112, 224))
     images[0, :4, 4:8] = 1
-    pixels = read(strip(images, black=0, white=1))
+    pixels = read(strip(images, 0, 1))
     assert pixels.shape == (28, 56, 2)
     assert pixels[0, 1, 0] == 255
     assert pixels[..., 0].sum() == 255

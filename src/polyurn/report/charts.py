@@ -7,8 +7,9 @@ the module of its topic.
 """
 
 import json
+import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -156,34 +157,68 @@ def listed(field: str, title: str | None = None, **axis: Any) -> alt.Y:
     return alt.Y(f"{field}:N", sort=None, title=title, axis=alt.Axis(**axis))
 
 
-def tooltip(*fields: str | tuple[str, str] | tuple[str, str, str]) -> list[alt.Tooltip]:
-    """What is said of a mark: fields, with a format if they are numbers, and a title."""
+@dataclass(frozen=True)
+class Column:
+    """One column of a table, and one line of a tooltip.
+
+    `show` is a format that Python and Vega have in common (".1%"), or what a table says of a row.
+    """
+
+    field: Hashable
+    title: str = ""
+    show: str | Callable[[Row], str] = ""
+
+    @property
+    def heading(self) -> str:
+        return self.title or str(self.field).replace("_", " ")
+
+    def cell(self, row: Row) -> str:
+        """The text of a row; a dash for what there is not."""
+        if not isinstance(self.show, str):
+            return self.show(row)
+        value = row[self.field]
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            return "–"
+        return value if isinstance(value, str) else f"{value:{self.show}}"
+
+
+def tooltip(*fields: Column | str | tuple[str, str] | tuple[str, str, str]) -> list[alt.Tooltip]:
+    """What is said of a mark: columns, or fields with a format if they are numbers and a title."""
     found = []
     for one in fields:
-        name, *shown = (one,) if isinstance(one, str) else one
-        form: Any = {"format": shown[0]} if shown and shown[0] else {}
-        title = shown[1] if len(shown) > 1 else name.replace("_", " ")
-        found.append(alt.Tooltip(f"{name}:{'Q' if form else 'N'}", title=title, **form))
+        column = one if isinstance(one, Column) else Column(one)
+        if isinstance(one, tuple):
+            column = Column(one[0], "".join(one[2:]), one[1])
+        form: Any = {"format": column.show} if column.show else {}
+        shorthand = f"{column.field}:{'Q' if form else 'N'}"
+        found.append(alt.Tooltip(shorthand, title=column.heading, **form))
     return found
 
 
-def size_axis(rows: Rows) -> alt.X:
-    """An axis of sizes, logarithmic if they span more than a factor of 20."""
-    sizes = [row["size"] for row in rows]
-    wide = max(sizes) > 20 * max(min(sizes), 1)
-    return alt.X(
-        "size:Q",
-        title="points of a client",
-        scale=alt.Scale(type="log", nice=False) if wide else alt.Scale(nice=False, zero=False),
-        axis=alt.Axis(format=SHORT),
+def measured(
+    channel: Callable[..., Any], field: str, title: str | None, show: str = "", **scale: Any
+) -> Any:
+    """An axis of numbers, `alt.X` or `alt.Y`: its title, the format of its ticks, and its scale."""
+    shown = {"axis": alt.Axis(format=show)} if show else {}
+    return channel(
+        f"{field}:Q", title=title, **shown, **({"scale": alt.Scale(**scale)} if scale else {})
     )
+
+
+def rounds(*, padding: int, **axis: Any) -> alt.X:
+    """An axis of whole rounds."""
+    scale = alt.Scale(zero=False, nice=False, padding=padding)
+    return alt.X("round:Q", scale=scale, axis=alt.Axis(tickMinStep=1, format="d", **axis))
 
 
 def size_curves(rows: Rows, *, of: str, height: int, **channels: Any) -> Spec:
     """The share of clients that hold at most so many points, a line for each of their kinds."""
+    sizes = [row["size"] for row in rows]
+    wide = max(sizes) > 20 * max(min(sizes), 1)
+    scale = {"type": "log", "nice": False} if wide else {"zero": False, "nice": False}
     base = chart(hides=of == "population").encode(
-        x=size_axis(rows),
-        y=alt.Y("share:Q", title="clients with at most so many", axis=alt.Axis(format="~%")),
+        x=measured(alt.X, "size", "points of a client", SHORT, **scale),
+        y=measured(alt.Y, "share", "clients with at most so many", "~%"),
         tooltip=tooltip(of, ("size", ",.0f"), ("share", ".1%")),
         **channels,
     )
@@ -203,17 +238,14 @@ def keyed(
     shapes = [_SHAPES[i % len(_SHAPES)] for i in range(len(names))]
     key = alt.Legend(title=title, **legend)
     return {
-        "color": alt.Color(
-            f"{field}:N", sort=None, scale=alt.Scale(domain=[*names], range=colours), legend=key
-        ),
-        "shape": alt.Shape(
-            f"{field}:N", sort=None, scale=alt.Scale(domain=[*names], range=shapes), legend=key
-        ),
-    }
+        channel: {"field": field, "type": "nominal", "sort": None, "legend": key,
+                  "scale": alt.Scale(domain=[*names], range=values)}
+        for channel, values in (("color", colours), ("shape", shapes))
+    }  # fmt: skip
 
 
-def populations(rows: Rows) -> dict[str, Any]:
-    """The colour, shape and dash of each population; the page's own switches are the legend."""
+def populations(rows: Rows, *channels: str) -> dict[str, Any]:
+    """The color, shape or strokeDash of each population; the page's own switches are the legend."""
     names = names_of(rows, "population")
     looks = [population_looks(names)[name] for name in names]
     ranges: dict[str, tuple[Any, Any]] = {
@@ -224,6 +256,7 @@ def populations(rows: Rows) -> dict[str, Any]:
     return {
         channel: kind("population:N", scale=alt.Scale(domain=names, range=values), legend=None)
         for channel, (kind, values) in ranges.items()
+        if channel in channels
     }
 
 

@@ -2,9 +2,9 @@
 
 import altair as alt
 
-from polyurn.report.charts import Rows, chart, keyed, names_of, spec_of, tooltip
+from polyurn.report.charts import Column, Rows, chart, keyed, names_of, spec_of, tooltip
 from polyurn.report.material import Material
-from polyurn.report.parts import Column, Figure, Panel, Section, Table
+from polyurn.report.parts import Figure, Panel, Section, Table
 from polyurn.server.drift import Block
 from polyurn.storage.look_history import LookEntry
 from polyurn.wording import counted

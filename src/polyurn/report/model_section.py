@@ -5,6 +5,7 @@ Rows first, which are numbers only, then the figures that are drawn of them.
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -13,25 +14,22 @@ from scipy.special import rel_entr
 from polyurn.model.component_summary import FEW, many_components
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SUM_TOLERANCE
+from polyurn.report import charts
 from polyurn.report.charts import (
     ACCENT,
-    INK,
-    LINE,
-    QUIET,
+    Column,
     Rows,
-    Spec,
     chart,
     keyed,
     listed,
+    measured,
     names_of,
-    size_curves,
     spec_of,
     steps,
-    tone,
     tooltip,
 )
 from polyurn.report.material import Material
-from polyurn.report.parts import Column, Figure, Panel, Section, Table, across, pivoted
+from polyurn.report.parts import Figure, Panel, Section, Table, across, pivoted
 from polyurn.server.fit_results import HALF_WIDTH, Fit, StartPath
 from polyurn.typed.declared import Floats, Ints
 from polyurn.wording import capital, counted
@@ -116,39 +114,35 @@ def choice_section(material: Material) -> Section | None:
 def summary_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
     """One row per component: weight, concentration α₀, mean size and the five largest categories."""
     shares = mdm.shares
-    rows = []
-    for k in range(mdm.n_components):
-        top = np.argsort(-shares[k], kind="stable")[:5]
-        rows.append(
-            {
-                "component": str(k + 1),
-                "weight": float(mdm.weights[k]),
-                "concentration": float(mdm.alphas[k].sum()),
-                "mean_size": float(mdm.sizes.mean()[k]),
-                "largest": ", ".join(f"{categories[j]} {shares[k, j]:.0%}" for j in top),
-            }
-        )
-    return rows
+    largest = np.argsort(-shares, axis=1, kind="stable")[:, :5]
+    return [
+        {
+            "component": str(k + 1),
+            "weight": float(mdm.weights[k]),
+            "concentration": float(mdm.alphas[k].sum()),
+            "mean_size": float(mean_size),
+            "largest": ", ".join(f"{categories[j]} {shares[k, j]:.0%}" for j in largest[k]),
+        }
+        for k, mean_size in enumerate(mdm.sizes.mean())
+    ]
 
 
 def _weights(rows: Rows, *, with_splits: bool) -> Figure:
     height = steps(rows, "component", 34 if len(rows) <= 8 else 21)  # many stand closer together
-    base = chart().encode(
-        y=listed("component"),
-        tooltip=tooltip(
-            "component", ("weight", ".1%"), ("concentration", ".3g"), ("mean_size", ",.1f")
-        ),
-    )
+    columns = [
+        Column("component"),
+        Column("weight", show=".1%"),
+        Column("concentration", f"concentration {'of the root' * with_splits or 'α₀'}", ".4g"),
+        Column("mean_size", show=",.1f"),
+    ]
+    base = chart().encode(y=listed("component"), tooltip=tooltip(*columns))
     weights = base.mark_bar(color=ACCENT, cornerRadiusEnd=2).encode(
-        x=alt.X("weight:Q", title="share of the clients", axis=alt.Axis(format="%"))
+        x=measured(alt.X, "weight", "share of the clients", "%")
     )
+    title = "concentration α₀ (further right: clients more alike)"
+    x = measured(alt.X, "concentration", title, type="log", nice=True)
     concentrations = base.mark_point(size=110, color=ACCENT).encode(
-        x=alt.X(
-            "concentration:Q",
-            title="concentration α₀ (further right: clients more alike)",
-            scale=alt.Scale(type="log", nice=True),
-            axis=alt.Axis(format=",~g", tickCount=4),
-        )
+        x=x.axis(format=",~g", tickCount=4)
     )
     panels = (
         Panel(spec_of(weights, rows, height=height), "weight"),
@@ -159,19 +153,7 @@ def _weights(rows: Rows, *, with_splits: bool) -> Figure:
         title="Weight" if with_splits else "Weight and concentration",
         says=_TREE_HAS_MORE if with_splits else _OF_WEIGHTS,
         panels=panels[:1] if with_splits else panels,
-        table=Table.of(
-            "The components",
-            rows,
-            [
-                Column("component"),
-                Column("weight", show=".1%"),
-                Column(
-                    "concentration", f"concentration {'of the root' * with_splits or 'α₀'}", ".4g"
-                ),
-                Column("mean_size", show=",.1f"),
-                Column("largest", "largest categories"),
-            ],
-        ),
+        table=Table.of("The components", rows, [*columns, Column("largest", "largest categories")]),
         wide=True,
     )
 
@@ -243,28 +225,23 @@ def distinctive_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
     most = most[(before < _SHARE_SHOWN * parts.sum()) & (read.min(axis=0) < read.max(axis=0))]
     return [
         {
-            "category": categories[j],
-            "component": str(k + 1),
-            "share": float(shares[k, j]),
+            "category": categories[j], "component": str(k + 1), "share": float(shares[k, j]),
             "part": float(parts[j] / parts.sum()),
         }
         for j in most
         for k in range(len(weights))
-    ]
+    ]  # fmt: skip
 
 
 def _distinctive(mdm: MDM, rows: Rows) -> Figure:
     components = names_of(rows, "component")
     base = chart().encode(
         y=listed("category", grid=True),
-        x=alt.X(
-            "share:Q",
-            title="expected share of a client's points",
-            scale=alt.Scale(padding=8, nice=False),
-            axis=alt.Axis(format="~%"),
+        x=measured(
+            alt.X, "share", "expected share of a client's points", "~%", padding=8, nice=False
         ),
     )
-    spans = base.mark_line(color=LINE, strokeWidth=3).encode(detail="category:N")
+    spans = base.mark_line(color=charts.LINE, strokeWidth=3).encode(detail="category:N")
     dots = base.mark_point(size=90).encode(
         **keyed("component", components, title="component"),
         tooltip=tooltip(
@@ -343,7 +320,7 @@ def _sizes(mdm: MDM, rows: Rows) -> Figure:
         name="component-sizes",
         title="How much they hold",
         says=f"Share of a component’s clients that hold at most so many points{_first(mdm)}.",
-        panels=(Panel(size_curves(rows, of="component", height=240, color=colour)),),
+        panels=(Panel(charts.size_curves(rows, of="component", height=240, color=colour)),),
         table=Table.of(
             "Sizes: the points that so many of the clients hold at most",
             quantiles,
@@ -383,36 +360,32 @@ def candidate_rows(fit: Fit) -> Rows:
     ]
 
 
-def _candidates_chart(rows: Rows) -> Spec:
+def _candidates(rows: Rows) -> Figure:
+    def for_the_chosen(this: object, other: object) -> Any:
+        return alt.condition("datum.chosen", alt.value(this), alt.value(other))
+
     base = chart().encode(
         x=alt.X("n_components:O", title="components, K", axis=alt.Axis(labelAngle=0)),
         tooltip=tooltip(
-            ("n_components", "d", "K"),
-            ("log_likelihood", ".4f"),
-            ("behind", ".4f", "behind the best"),
-            ("behind_error", ".4f", "its standard error"),
+            ("n_components", "d", "K"), ("log_likelihood", ".4f"),
+            ("behind", ".4f", "behind the best"), ("behind_error", ".4f", "its standard error"),
         ),
-    )
-    title = "held-out log-likelihood per client"
-    bars = base.mark_rule(strokeWidth=2, color=QUIET).encode(
-        y=alt.Y("low:Q", title=title, scale=alt.Scale(zero=False)), y2="high:Q"
+    )  # fmt: skip
+    bars = base.mark_rule(strokeWidth=2, color=charts.QUIET).encode(
+        y=measured(alt.Y, "low", "held-out log-likelihood per client", zero=False), y2="high:Q"
     )
     dots = base.mark_point().encode(
         y="log_likelihood:Q",
-        color=alt.condition("datum.chosen", alt.value(tone(2)), alt.value(tone(1))),
-        size=alt.condition("datum.chosen", alt.value(190), alt.value(80)),
-        shape=alt.condition("datum.chosen", alt.value("diamond"), alt.value("circle")),
+        color=for_the_chosen(charts.tone(2), charts.tone(1)),
+        size=for_the_chosen(190, 80),
+        shape=for_the_chosen("diamond", "circle"),
     )
-    label = base.mark_text(dy=-14, fontWeight="bold", color=INK).encode(
+    label = base.mark_text(dy=-14, fontWeight="bold", color=charts.INK).encode(
         y="high:Q", text=alt.value("chosen")
     )
     numbers = ("log_likelihood", "low", "high", "behind", "behind_error")
     finite = [row for row in rows if all(math.isfinite(row[name]) for name in numbers)]
     drawn = bars + dots + label.transform_filter("datum.chosen")
-    return spec_of(drawn, finite, height=260)
-
-
-def _candidates(rows: Rows) -> Figure:
     return Figure(
         name="candidates",
         title="How many components",
@@ -421,7 +394,7 @@ def _candidates(rows: Rows) -> Figure:
             "goes by the difference to the best on the same clients, which is known much better "
             "than the likelihood itself; the table has it."
         ),
-        panels=(Panel(_candidates_chart(rows)),),
+        panels=(Panel(spec_of(drawn, finite, height=260)),),
         table=Table.of(
             "Held-out log-likelihood by number of components",
             rows,
@@ -459,28 +432,22 @@ def path_rows(paths: Sequence[StartPath]) -> Rows:
     winner = max(there, key=lambda path: path.values[-1]).start
     return [
         {
-            "start": path.start,
-            "round": path.first_round + i,
-            "log_likelihood": value,
+            "start": path.start, "round": path.first_round + i, "log_likelihood": value,
             "winner": path.start == winner,
         }
         for path in paths
         for i, value in enumerate(path.values)
         if math.isfinite(value)
-    ]
+    ]  # fmt: skip
 
 
 def _paths(rows: Rows, *, of: str, stopped: str) -> Figure:
     base = chart().encode(
-        x=alt.X(
-            "round:Q",
-            scale=alt.Scale(zero=False, nice=False, padding=6),
-            axis=alt.Axis(tickMinStep=1, format="d"),
-        ),
-        y=alt.Y("log_likelihood:Q", title="log-likelihood per client", scale=alt.Scale(zero=False)),
+        x=charts.rounds(padding=6),
+        y=measured(alt.Y, "log_likelihood", "log-likelihood per client", zero=False),
         tooltip=tooltip("start", ("round", "d"), ("log_likelihood", ".5f")),
     )
-    others = base.mark_line(strokeWidth=1, opacity=0.5, color=QUIET, point={"size": 12})
+    others = base.mark_line(strokeWidth=1, opacity=0.5, color=charts.QUIET, point={"size": 12})
     winner = base.mark_line(strokeWidth=3, color=ACCENT, point={"size": 36, "color": ACCENT})
     drawn = others.encode(detail="start:N").transform_filter("!datum.winner")
     drawn += winner.transform_filter("datum.winner")
@@ -488,13 +455,12 @@ def _paths(rows: Rows, *, of: str, stopped: str) -> Figure:
     ends = [
         {
             "start": f"{start}{' (won)' if mine[0]['winner'] else ''}",
-            "first round": mine[0]["round"],
-            "last round": mine[-1]["round"],
+            "first round": mine[0]["round"], "last round": mine[-1]["round"],
             "first log-likelihood": mine[0]["log_likelihood"],
             "last log-likelihood": mine[-1]["log_likelihood"],
         }
         for start, mine in starts.items()
-    ]
+    ]  # fmt: skip
     return Figure(
         name="paths",
         title="The rounds",

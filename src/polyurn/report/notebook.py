@@ -10,10 +10,9 @@ from polyurn.comparison.comparison_results import Comparison
 from polyurn.model.mdm import MDM
 from polyurn.partitioning.result import Partition
 from polyurn.report.charts import svg
-from polyurn.report.federation_map import map_figure
 from polyurn.report.page import report_on
 from polyurn.report.parts import Figure, Table
-from polyurn.report.population_section import sizes_figure
+from polyurn.report.population_section import map_figure, sizes_figure
 from polyurn.server.fit_results import Fit
 from polyurn.zoo.neighbours import Neighbours
 

@@ -4,39 +4,21 @@ A topic's module declares them, `page.html.j2` walks them. A figure also shows i
 saves itself as a picture, for papers.
 """
 
-import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from polyurn.errors import ParameterError
-from polyurn.report.charts import VEGA_LITE_TYPE, Row, Rows, Spec, side_by_side, write_picture
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column of a table, and one line of a tooltip.
-
-    `show` is a format that Python and Vega have in common (".1%"), or what a table says of a row.
-    """
-
-    field: Hashable
-    title: str = ""
-    show: str | Callable[[Row], str] = ""
-
-    @property
-    def heading(self) -> str:
-        return self.title or str(self.field).replace("_", " ")
-
-    def cell(self, row: Row) -> str:
-        """The text of a row; a dash for what there is not."""
-        if not isinstance(self.show, str):
-            return self.show(row)
-        value = row[self.field]
-        if value is None or (isinstance(value, float) and math.isnan(value)):
-            return "–"
-        return value if isinstance(value, str) else f"{value:{self.show}}"
+from polyurn.report.charts import (
+    VEGA_LITE_TYPE,
+    Column,
+    Row,
+    Rows,
+    Spec,
+    side_by_side,
+    write_picture,
+)
 
 
 @dataclass(frozen=True)

@@ -40,12 +40,12 @@ def brightness(features: NDArray[Any]) -> tuple[float, float]:
     return float(features.min()), float(features.max())
 
 
-def strip(images: NDArray[Any], *, black: float, white: float) -> str:
+def strip(images: NDArray[Any], black: float, white: float) -> str:
     """Images side by side, with gaps that are transparent, as the address of a PNG.
 
     Of shape (n, h, w), (n, h, w, 1 or 3) or (n, 1 or 3, h, w); `black` and `white` are values of theirs.
 
-    >>> strip(np.zeros((3, 8, 8)), black=0, white=1)[:26]
+    >>> strip(np.zeros((3, 8, 8)), 0, 1)[:26]
     'data:image/png;base64,iVBO'
     """
     pixels = _levels(_shrunk(_channels_last(images)), black, white)

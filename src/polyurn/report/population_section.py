@@ -6,6 +6,7 @@ populations are is measured by `polyurn.comparison`.
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -14,29 +15,25 @@ from scipy.spatial import cKDTree
 from polyurn.comparison.comparison_results import Comparison, in_range, short
 from polyurn.comparison.distances import Floor
 from polyurn.errors import ParameterError
+from polyurn.report import charts
 from polyurn.report.charts import (
-    LINE,
-    QUIET,
-    Row,
+    Column,
     Rows,
-    Spec,
     chart,
-    fills,
     listed,
-    names_of,
+    measured,
     populations,
-    size_curves,
     spec_of,
     steps,
     tooltip,
 )
-from polyurn.report.federation_map import map_figure
 from polyurn.report.material import Material
 from polyurn.report.model_section import QUANTILES
-from polyurn.report.parts import Column, Figure, Panel, Section, Table, across, pivoted
+from polyurn.report.parts import Figure, Panel, Section, Table, across, pivoted
 from polyurn.report.tsne import tsne
 from polyurn.typed.declared import Floats, Ints, Seed
-from polyurn.zoo.cards import profile
+from polyurn.zoo import federations
+from polyurn.zoo.cards import Profile, profile
 
 # Clients of a strip, and categories that have a colour of their own in it.
 N_STRIPS, N_COLOURS = 48, 8
@@ -57,6 +54,8 @@ _RATIOS = {
     "size (Wasserstein)": "size_ratio",
 }
 MEASURES = tuple(_RATIOS)
+_ABOVE, _CHANCE, _BELOW = "more different than chance", "as chance", "more even than chance"
+_OWN = "here"
 
 
 def populations_section(material: Material) -> Section | None:
@@ -123,33 +122,25 @@ def _floors(comparison: Comparison) -> list[tuple[str, Floor]]:
     return [(MEASURES[1], sliced), (MEASURES[2], sizes)]
 
 
-def _distances_chart(comparison: Comparison) -> Spec:
+def _distances(comparison: Comparison) -> Figure:
+    def floors_away(field: str) -> Any:
+        title = "distance ÷ noise floor"
+        return measured(alt.X, field, title, "~g", type="log", nice=False, padding=14)
+
     rows = distance_rows(comparison)
-    scale = alt.Scale(type="log", nice=False, padding=14)
     floor = chart("floors").encode(y=listed("measure"))
-    noise = floor.mark_bar(color=LINE, height=alt.RelativeBandSize(band=0.7), opacity=0.9)
-    one = floor.mark_tick(color=QUIET, thickness=2, height=alt.RelativeBandSize(band=0.9))
-    looks = populations(rows)
+    noise = floor.mark_bar(color=charts.LINE, height=alt.RelativeBandSize(band=0.7), opacity=0.9)
+    one = floor.mark_tick(color=charts.QUIET, thickness=2, height=alt.RelativeBandSize(band=0.9))
     dots = chart(hides=True).mark_point(size=150).encode(
-        y=listed("measure"),
-        x=alt.X(
-            "ratio:Q", title="distance ÷ noise floor", scale=scale, axis=alt.Axis(format="~g")
-        ),
-        color=looks["color"],
-        shape=looks["shape"],
+        y=listed("measure"), x=floors_away("ratio"), **populations(rows, "color", "shape"),
         tooltip=tooltip("population", "measure", ("ratio", ".2f")),
     )  # fmt: skip
     drawn = (
-        noise.encode(x=alt.X("low:Q", scale=scale), x2="high:Q")
-        + one.encode(x=alt.X("one:Q", scale=scale))
-        + dots
+        noise.encode(x=floors_away("low"), x2="high:Q") + one.encode(x=floors_away("one")) + dots
     )
     height = steps(rows, "measure", 56)
-    return spec_of(drawn, rows, height=height, floors=floor_rows(comparison))
-
-
-def _distances(comparison: Comparison) -> Figure:
-    measured = [
+    spec = spec_of(drawn, rows, height=height, floors=floor_rows(comparison))
+    ratios = [
         {"population": row.name}
         | {measure: short(getattr(row, ratio)) for measure, ratio in _RATIOS.items()}
         | {MEASURES[0]: in_range(row)}
@@ -165,10 +156,10 @@ def _distances(comparison: Comparison) -> Figure:
             "95 % of true clients: a mark inside them is no evidence of a difference in this measure."
             + (f" But {comparison.few}." if comparison.few else "")
         ),
-        panels=(Panel(_distances_chart(comparison)),),
+        panels=(Panel(spec),),
         table=Table.of(
             "Ratios to the noise floor",
-            [*measured, {"population": "true clients, 95 %", MEASURES[0]: "in brackets", **splits}],
+            [*ratios, {"population": "true clients, 95 %", MEASURES[0]: "in brackets", **splits}],
             [Column("population"), *map(Column, MEASURES)],
         ),
         wide=True,
@@ -224,29 +215,24 @@ def neighbour_rows(positions: Mapping[str, Floats]) -> Rows:
     near_owner = owner[np.array(others)]
     return [
         {
-            "population": name,
-            "neighbour": other,
+            "population": name, "neighbour": other,
             "share": round(float((near_owner[owner == i] == j).mean()), 4),
         }
         for i, name in enumerate(names)
         for j, other in enumerate(names)
-    ]
+    ]  # fmt: skip
 
 
 def _plane(positions: Mapping[str, Floats]) -> Figure:
     rows = plane_rows(positions)
-    hidden = alt.Axis(labels=False, ticks=False, domain=False, grid=False, title=None)
-    # A margin of its own, so that nothing moves when the reader hides a population.
-    x, y = (
-        alt.Scale(domain=[min(r[a] for r in rows), max(r[a] for r in rows)]) for a in ("x", "y")
-    )
-    looks = populations(rows)
+    hidden = {"labels": False, "ticks": False, "domain": False, "grid": False}
+    places = {}
+    for channel, way in ((alt.X, "x"), (alt.Y, "y")):
+        # A margin of its own, so that nothing moves when the reader hides a population.
+        ends = [choice(row[way] for row in rows) for choice in (min, max)]
+        places[way] = measured(channel, way, None, domain=ends).axis(**hidden)
     drawn = chart(hides=True).mark_point(size=34, opacity=0.65).encode(
-        x=alt.X("x:Q", scale=x, axis=hidden),
-        y=alt.Y("y:Q", scale=y, axis=hidden),
-        color=looks["color"],
-        shape=looks["shape"],
-        tooltip=tooltip("population"),
+        **places, **populations(rows, "color", "shape"), tooltip=tooltip("population")
     )  # fmt: skip
     near = pivoted(neighbour_rows(positions), "population", "neighbour", "share")
     return Figure(
@@ -288,19 +274,14 @@ def population_size_rows(counts: Mapping[str, Ints]) -> Rows:
 def sizes_figure(clients: Mapping[str, Ints]) -> Figure:
     """How much clients hold, population by population."""
     rows = population_size_rows(clients)
-    looks = populations(rows)
-    drawn = size_curves(
-        rows, of="population", height=400, color=looks["color"], strokeDash=looks["strokeDash"]
-    )
-    sizes = {name: table.sum(axis=1) for name, table in clients.items()}
-    quantiles = [
-        {"population": name, "mean": mine.mean()}
-        | {
-            level: np.quantile(mine, share, method="inverted_cdf")
-            for level, share in QUANTILES.items()
-        }
-        for name, mine in sizes.items()
-    ]
+    looks = populations(rows, "color", "strokeDash")
+    drawn = charts.size_curves(rows, of="population", height=400, **looks)
+    quantiles = []
+    for name, table in clients.items():
+        sizes = table.sum(axis=1)
+        reached = np.quantile(sizes, [*QUANTILES.values()], method="inverted_cdf")
+        reached_by = dict(zip(QUANTILES, reached, strict=True))
+        quantiles.append({"population": name, "mean": sizes.mean(), **reached_by})
     return Figure(
         name="population-sizes",
         title="How much clients hold",
@@ -339,25 +320,18 @@ def strip_rows(
         for position, i in enumerate(order):
             held = frequent[shares[i, frequent] > 0]
             held = held[(shares[i, held] >= _FINEST) | (rank[held] < N_COLOURS)]
-            for j in held:
-                rows.append(
-                    _strip_row(name, position + 1, categories[j], int(rank[j]), shares[i, j])
-                )
+            pieces = [(categories[j], int(rank[j]), shares[i, j]) for j in held]
             rest = 1 - shares[i, held].sum()
             if rest > _FINEST / 10:
-                rows.append(_strip_row(name, position + 1, OTHER, len(categories), rest))
+                pieces.append((OTHER, len(categories), rest))
+            rows += [
+                {
+                    "population": name, "client": position + 1, "held": piece, "position": at,
+                    "category": piece if at < N_COLOURS else OTHER, "share": round(float(share), 4),
+                }
+                for piece, at, share in pieces
+            ]  # fmt: skip
     return rows
-
-
-def _strip_row(population: str, client: int, held: str, rank: int, share: float) -> Row:
-    return {
-        "population": population,
-        "client": client,
-        "category": held if rank < N_COLOURS else OTHER,
-        "held": held,
-        "position": rank,
-        "share": round(float(share), 4),
-    }
 
 
 def strip_categories(rows: Rows) -> list[str]:
@@ -368,7 +342,8 @@ def strip_categories(rows: Rows) -> list[str]:
 
 def _strips(rows: Rows) -> Figure:
     shown = strip_categories(rows)
-    colours = alt.Scale(domain=shown, range=fills(shown))
+    fills = charts.fills(shown)
+    colours = alt.Scale(domain=shown, range=fills)
     drawn = chart().mark_bar(stroke="var(--card)", strokeWidth=0.5).encode(
         x=alt.X("client:O", axis=None, scale=alt.Scale(paddingInner=0.08, paddingOuter=0)),
         y=alt.Y("share:Q", stack="zero", axis=None, scale=alt.Scale(domain=[0, 1])),
@@ -376,10 +351,10 @@ def _strips(rows: Rows) -> Figure:
         order=alt.Order("position:Q"),
         tooltip=tooltip("client", ("held", "", "category"), ("share", ".0%")),
     )  # fmt: skip
-    by_population = {
-        name: [row for row in rows if row["population"] == name]
-        for name in names_of(rows, "population")
-    }
+    panels = []
+    for name in charts.names_of(rows, "population"):
+        mine = [row for row in rows if row["population"] == name]
+        panels.append(Panel(spec_of(drawn, mine, height=160), name, population=name))
     one_by_one = [{**row, "who": f"{row['population']} {row['client']}"} for row in rows]
     return Figure(
         name="strips",
@@ -389,15 +364,75 @@ def _strips(rows: Rows) -> Figure:
             "largest category; grey pieces are categories without a colour, one piece each. "
             "Simulated clients should look as mixed, or as pure, as true ones."
         ),
-        panels=tuple(
-            Panel(spec_of(drawn, mine, height=160), name, population=name)
-            for name, mine in by_population.items()
-        ),
+        panels=tuple(panels),
         table=Table.of(
             "What single clients hold",
             pivoted(one_by_one, "who", "category", "share"),
             [Column("who", "client"), *across("category", shown, ".0%")],
         ),
         wide=True,
-        legend=tuple(zip(shown, fills(shown), strict=True)),
+        legend=tuple(zip(shown, fills, strict=True)),
     )
+
+
+# ------------------------------------------------------------------------ the map of federations
+
+
+def map_figure(own: Mapping[str, Profile]) -> Figure:
+    """All federations of the zoo, and these clients."""
+    rows = map_rows(own)
+    columns = [
+        Column("name"), Column("what", "clients"), Column("correlation", show=".3f"),
+        Column("size_variation", "variation of sizes", ".2f"),
+    ]  # fmt: skip
+    title = "labels: intraclass correlation (0 is chance)"
+    x = measured(alt.X, "correlation", title, type="symlog", constant=0.01, domain=[-0.1, 1])
+    title = "sizes: standard deviation over mean"
+    y = measured(alt.Y, "size_variation", title, type="symlog", constant=0.1)
+    base = chart().encode(
+        x=x.axis(values=[-0.1, -0.03, 0, 0.03, 0.1, 0.3, 1], format="~g"),
+        y=y.axis(values=[0, 0.1, 0.3, 1, 3, 10], format="~g"),
+        tooltip=tooltip(*columns),
+    )
+    points = base.mark_point(size=90).encode(
+        **charts.keyed("dispersion", [_ABOVE, _CHANCE, _BELOW, _OWN], tones=(1, 4, 3, 2), columns=1)
+    )
+    text = base.encode(text="name:N")
+    on_the_left = text.mark_text(align="right", dx=-7, fontSize=11, color=charts.INK)
+    on_the_right = text.mark_text(align="left", dx=7, fontSize=11, color=charts.INK)
+    drawn = (
+        points
+        + on_the_left.transform_filter("datum.correlation >= 0.08")
+        + on_the_right.transform_filter("datum.correlation < 0.08")
+    )
+    return Figure(
+        name="map",
+        title="Among real federations",
+        says=(
+            "Each point is a federation: further right, clients differ more in what they hold; further "
+            "up, more in how much. Federations are those of the zoo, with their own categories."
+        ),
+        panels=(Panel(spec_of(drawn, rows, height=420)),),
+        table=Table.of(
+            "Federations by how different their clients are",
+            rows,
+            [*columns, Column("alpha", "α"), Column("dispersion", "labels vary")],
+        ),
+        wide=True,
+    )
+
+
+def map_rows(own: Mapping[str, Profile]) -> Rows:
+    """A row for each population of the reader's, then one for each federation."""
+    cards = [federations.card(name) for name in federations.names()]
+    profiles = [(name, "", found, _OWN) for name, found in own.items()]
+    profiles += [(c.name, c.title, c.profile, c.profile.in_words) for c in cards]
+    return [
+        {
+            "name": name, "what": title, "dispersion": how,
+            "correlation": round(found.correlation.value, 5),
+            "size_variation": round(found.size_variation.value, 4),
+            "alpha": f"{found.heterogeneity.alpha.value:.3g}",
+        }
+        for name, title, found, how in profiles
+    ]  # fmt: skip

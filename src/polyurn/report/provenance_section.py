@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import altair as alt
 
-from polyurn.report.charts import LINE, SHORT, Rows, Spec, chart, keyed, names_of, spec_of, tooltip
+from polyurn.report import charts
+from polyurn.report.charts import Column, Rows, Spec, chart, measured, tooltip
 from polyurn.report.material import Material
-from polyurn.report.parts import Column, Figure, Panel, Section, Table
+from polyurn.report.parts import Figure, Panel, Section, Table
 from polyurn.server.fit_results import Fit
 from polyurn.storage.provenance import DataProvenance, Provenance
 from polyurn.wire.traffic import NodeTraffic, Traffic
@@ -55,10 +56,20 @@ def provenance_section(material: Material) -> Section:
     if material.comparison is not None:
         facts += _provenance_facts("Comparison", material.comparison_provenance)
         facts.append(("Comparison", material.comparison.standing))
-    if material.runs:
-        facts.append(("Sweep", _sweep_fact(material)))
-    if material.clients:
-        facts.append(("Clients", _clients_fact(material)))
+    if runs := material.runs:
+        minutes = sum(run.seconds for run in runs) / 60
+        text = (
+            f"{counted(len(runs), 'run')} on {len({run.population for run in runs})} populations, seeds "
+            f"{', '.join(map(str, sorted({run.seed for run in runs})))}, engine "
+            f"{', '.join(sorted({run.engine for run in runs}))}, {minutes:.1f} minutes of training"
+        )
+        facts.append(("Sweep", text))
+    drawn = [
+        f"{name}: {len(table):,} of {material.n_clients[name]:,} drawn"
+        for name, table in material.clients.items()
+    ]
+    if drawn:
+        facts.append(("Clients", "; ".join(drawn)))
     return Section(
         name="provenance",
         title="Where this came from",
@@ -68,78 +79,45 @@ def provenance_section(material: Material) -> Section:
 
 
 def _provenance_facts(what: str, provenance: Provenance) -> list[tuple[str, str]]:
-    facts = []
-    if provenance.command is not None:
-        facts.append((f"{what}: command", provenance.command))
-    if provenance.seed is not None:
-        facts.append((f"{what}: seed", str(provenance.seed)))
-    if provenance.polyurn is not None:
-        facts.append((f"{what}: version", f"polyurn {provenance.polyurn}"))
-    if provenance.data is not None:
-        facts.append((f"{what}: data", _data_fact(provenance.data)))
-    if provenance.interrupted_after_round is not None:
-        text = f"interrupted by hand after round {provenance.interrupted_after_round}"
-        facts.append((f"{what}: rounds", text))
-    return facts
-
-
-def _data_fact(data: DataProvenance | str) -> str:
-    if isinstance(data, str):
-        return data
-    return (
-        f"{data.file}: {counted(data.n_clients, 'client')}, {counted(data.n_points, 'point')}, "
-        f"{counted(data.n_categories, 'category')}"
-    )
+    data, last = provenance.data, provenance.interrupted_after_round
+    if isinstance(data, DataProvenance):
+        data = (
+            f"{data.file}: {counted(data.n_clients, 'client')}, {counted(data.n_points, 'point')}, "
+            f"{counted(data.n_categories, 'category')}"
+        )
+    facts = {
+        "command": provenance.command,
+        "seed": provenance.seed,
+        "version": provenance.polyurn and f"polyurn {provenance.polyurn}",
+        "data": data,
+        "rounds": None if last is None else f"interrupted by hand after round {last}",
+    }
+    return [(f"{what}: {name}", str(fact)) for name, fact in facts.items() if fact is not None]
 
 
 def _wire_facts(found: Fit, traffic: Traffic | None) -> list[tuple[str, str]]:
     """What a client sent, and how often."""
-    sent = [one.n_numbers for one in found.rounds]
+    most = max(one.n_numbers for one in found.rounds)
     what = (
         "sums over clients of addable statistics, never a client’s records or histogram"
         if traffic is None
         else f"{traffic.line}; the section of that name has the rest"
     )
+    crowd = f"{found.n_rounds} with {counted(found.n_clients, 'client')} each"
+    if found.fewest_clients != found.n_clients:
+        crowd = (
+            f"{found.n_rounds} with up to {counted(found.n_clients, 'client')}; the smallest sums are "
+            f"over {found.fewest_clients:,} of them"
+        )
+    per_client = f"at most {most:,} in a round; in all rounds together {found.cost}"
     facts = [
         ("Privacy: traffic on the wire", what),
-        (
-            "Privacy: numbers per client",
-            f"at most {max(sent):,} in a round; in all rounds together {found.cost}",
-        ),
-        ("Privacy: rounds", _crowd(found)),
+        ("Privacy: numbers per client", per_client),
+        ("Privacy: rounds", crowd),
     ]
     if found.n_held_out:
         facts.append(("Held out", f"{counted(found.n_held_out, 'client')} only scored"))
     return facts
-
-
-def _crowd(found: Fit) -> str:
-    """How often clients were asked, and over how many of them the sums are."""
-    if found.fewest_clients == found.n_clients:
-        return f"{found.n_rounds} with {counted(found.n_clients, 'client')} each"
-    return (
-        f"{found.n_rounds} with up to {counted(found.n_clients, 'client')}; the smallest sums are "
-        f"over {found.fewest_clients:,} of them"
-    )
-
-
-def _sweep_fact(material: Material) -> str:
-    runs = material.runs
-    engines = ", ".join(sorted({run.engine for run in runs}))
-    seeds = sorted({run.seed for run in runs})
-    minutes = sum(run.seconds for run in runs) / 60
-    return (
-        f"{counted(len(runs), 'run')} on {len({run.population for run in runs})} populations, seeds "
-        f"{', '.join(map(str, seeds))}, engine {engines}, {minutes:.1f} minutes of training"
-    )
-
-
-def _clients_fact(material: Material) -> str:
-    parts = [
-        f"{name}: {len(table):,} of {material.n_clients[name]:,} drawn"
-        for name, table in material.clients.items()
-    ]
-    return "; ".join(parts)
 
 
 # ------------------------------------------------------------------------ traffic
@@ -151,28 +129,30 @@ def traffic_section(material: Material) -> Section | None:
     if traffic is None:
         return None
     rows = round_rows(traffic)
+    saw = "sums over nodes, and no node’s answer" if traffic.secure else "every node’s answer"
     return Section(
         name="traffic",
         title="Traffic on the wire",
-        lead=_lead(traffic),
+        lead=(
+            f"The clients’ data stayed at the {counted(traffic.n_nodes, 'node')} of a federation. In "
+            f"{counted(traffic.n_rounds, 'round')} the server asked the nodes and saw {saw}."
+        ),
         figures=(_bytes(rows),) if rows else (),
         tables=(_nodes(traffic),) if rows else (),
         facts=_facts(traffic),
     )
 
 
-def _lead(traffic: Traffic) -> str:
-    saw = "sums over nodes, and no node’s answer" if traffic.secure else "every node’s answer"
-    return (
-        f"The clients’ data stayed at the {counted(traffic.n_nodes, 'node')} of a federation. In "
-        f"{counted(traffic.n_rounds, 'round')} the server asked the nodes and saw {saw}."
-    )
-
-
 def _facts(traffic: Traffic) -> tuple[tuple[str, str], ...]:
+    most = max((one.n_numbers for one in traffic.rounds), default=0)
+    per_node = counted(traffic.clients_per_node, "client")
     return (
         ("What the server saw", f"{what_the_server_saw(traffic)}."),
-        ("What a node sent at most", _sent(traffic)),
+        (
+            "What a node sent at most",
+            f"{counted(most, 'number')} in one answer, {traffic.n_numbers:,} in all of them together; "
+            f"each is a sum over the node’s clients, {per_node} at most. No record of a client, no id.",
+        ),
         (
             "What that does not promise",
             "differential privacy: sums are no guarantee of it. Adding numbers up is not adding noise; "
@@ -185,30 +165,20 @@ def _facts(traffic: Traffic) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _sent(traffic: Traffic) -> str:
-    most = max((one.n_numbers for one in traffic.rounds), default=0)
-    per_node = counted(traffic.clients_per_node, "client")
-    return (
-        f"{counted(most, 'number')} in one answer, {traffic.n_numbers:,} in all of them together; each "
-        f"is a sum over the node’s clients, {per_node} at most. No record of a client, no id."
-    )
-
-
 def _rounds(traffic: Traffic) -> str:
-    text = f"{counted(traffic.n_rounds, 'sum')} in {counted(traffic.n_attempts, 'attempt')}"
+    text, n_late = counted(traffic.n_rounds, "sum"), traffic.n_timeouts
+    text += f" in {counted(traffic.n_attempts, 'attempt')}"
     if traffic.sums:
         text += f", over {span([one.n_nodes for one in traffic.sums])} nodes each"
-    text += f"; {counted(traffic.n_asks, 'exchange')} of messages, {_timeouts(traffic.n_timeouts)}"
-    text += f"; {in_time(traffic.seconds)} in all."
+    late = counted(n_late, "of them ended", "of them ended") if n_late else "none of which ended"
+    text += (
+        f"; {counted(traffic.n_asks, 'exchange')} of messages, {late} at its timeout because some node "
+        f"did not reply; {in_time(traffic.seconds)} in all."
+    )
     if traffic.n_earlier:
         rounds = counted(traffic.n_earlier, "round was", "rounds were")
         text += f" {rounds} before the run was resumed; what clients sent in them was not kept."
     return text
-
-
-def _timeouts(n: int) -> str:
-    ended = counted(n, "of them ended", "of them ended") if n else "none of which ended"
-    return f"{ended} at its timeout because some node did not reply"
 
 
 def _volume(traffic: Traffic) -> str:
@@ -232,18 +202,12 @@ def round_rows(traffic: Traffic) -> Rows:
         asked = [name if name in names[: MOST_KINDS - 1] else OTHER for name in asked]
     return [
         {
-            "round": one.number,
-            "kind": one.kind,
-            "asked": name,
-            "n_numbers": one.n_numbers,
-            "n_nodes": one.n_nodes,
-            "n_attempts": one.n_attempts,
-            "down": one.bytes_down,
-            "up": one.bytes_up,
-            "seconds": one.seconds,
+            "round": one.number, "kind": one.kind, "asked": name, "n_numbers": one.n_numbers,
+            "n_nodes": one.n_nodes, "n_attempts": one.n_attempts, "down": one.bytes_down,
+            "up": one.bytes_up, "seconds": one.seconds,
         }
         for name, one in zip(asked, traffic.rounds, strict=True)
-    ]
+    ]  # fmt: skip
 
 
 def _asked(kind: str) -> str:
@@ -288,33 +252,24 @@ def _bytes(rows: Rows) -> Figure:
 
 def _bytes_chart(rows: Rows, way: str, title: str) -> Spec:
     base = chart().encode(
-        x=alt.X(
-            "round:Q",
-            scale=alt.Scale(zero=False, nice=False, padding=10),
-            axis=alt.Axis(tickMinStep=1, format="d", grid=False),
-        ),
-        y=alt.Y(f"{way}:Q", title=title, axis=alt.Axis(format=SHORT)),
+        x=charts.rounds(padding=10, grid=False), y=measured(alt.Y, way, title, charts.SHORT)
     )
-    stems = base.mark_rule(color=LINE, strokeWidth=2).encode(y2=alt.datum(0))
+    stems = base.mark_rule(color=charts.LINE, strokeWidth=2).encode(y2=alt.datum(0))
     heads = base.mark_point().encode(
-        **keyed("asked", names_of(rows, "asked"), title="asked", columns=3),
+        **charts.keyed("asked", charts.names_of(rows, "asked"), title="asked", columns=3),
         tooltip=tooltip(
-            ("round", "d"),
-            ("kind", "", "asked"),
-            ("up", ",", "bytes from nodes"),
-            ("down", ",", "bytes to nodes"),
-            ("n_numbers", ",", "numbers per answer"),
+            ("round", "d"), ("kind", "", "asked"), ("up", ",", "bytes from nodes"),
+            ("down", ",", "bytes to nodes"), ("n_numbers", ",", "numbers per answer"),
             ("n_nodes", ",", "nodes in the sum"),
         ),
-    )
-    return spec_of(stems + heads, rows, height=240)
+    )  # fmt: skip
+    return charts.spec_of(stems + heads, rows, height=240)
 
 
 def _meanings(rows: Rows) -> str:
     """What the kinds of question that are drawn stand for."""
     there = dict.fromkeys(name for row in rows for name in row["asked"].split(", "))
-    meanings = [f"“{name}”: {_MEANINGS[name]}" for name in there if name in _MEANINGS]
-    text = "; ".join(meanings)
+    text = "; ".join(f"“{name}”: {_MEANINGS[name]}" for name in there if name in _MEANINGS)
     return f"{text}." if text else ""
 
 
@@ -349,7 +304,15 @@ def shown_nodes(traffic: Traffic) -> ShownNodes:
 
 def _nodes(traffic: Traffic) -> Table:
     nodes = shown_nodes(traffic)
-    rows = [_node_cells(node) for node in nodes.own]
+    rows: list[tuple[str, ...]] = [
+        (
+            one.name,
+            f"{one.n_summed:,}",
+            one.excluded or "–",
+            _with_times(Counter(dict(one.refused))),
+        )
+        for one in nodes.own
+    ]
     if nodes.more:
         rows.append(_together(f"{len(nodes.more):,} more of these", nodes.more))
     if nodes.alike:
@@ -365,11 +328,6 @@ def _nodes(traffic: Traffic) -> Table:
         ),
         tuple(rows),
     )
-
-
-def _node_cells(node: NodeTraffic) -> tuple[str, ...]:
-    refused = _with_times(Counter(dict(node.refused)))
-    return (node.name, f"{node.n_summed:,}", node.excluded or "–", refused)
 
 
 def _together(name: str, nodes: tuple[NodeTraffic, ...]) -> tuple[str, ...]:

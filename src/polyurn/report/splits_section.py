@@ -12,9 +12,9 @@ import numpy as np
 from polyurn.model.split_findings import EVENNESS, SplitLaw, evenness, findings, split_laws
 from polyurn.model.splits import Splits
 from polyurn.model.trees import Tree
-from polyurn.report.charts import INK, LINE, Rows, chart, keyed, spec_of, tooltip
+from polyurn.report.charts import INK, LINE, Column, Rows, chart, keyed, spec_of, tooltip
 from polyurn.report.material import Material
-from polyurn.report.parts import Column, Figure, Panel, Section, Table
+from polyurn.report.parts import Figure, Panel, Section, Table
 from polyurn.typed.declared import Floats
 
 _MOST_TREES, _MOST_LAWS, _MOST_SHOWN = 4, 12, 80
@@ -110,7 +110,7 @@ def _tree(tree: Tree, names: Sequence[str], rows: Rows) -> Figure:
         "x": alt.X("x:Q", axis=None, scale=alt.Scale(padding=14)),
         "y": alt.Y("y:Q", title=None, axis=axis, scale=down),
     }
-    shown = tooltip("split", *((str(c.field), str(c.show), c.heading) for c in _COLUMNS[2:]))
+    shown = tooltip("split", *_COLUMNS[2:])
     lines = (
         chart("branches")
         .mark_rule(color=LINE, strokeWidth=2)

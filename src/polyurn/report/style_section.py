@@ -12,25 +12,19 @@ import numpy as np
 
 from polyurn.comparison.comparison_results import SIMULATED
 from polyurn.model.style import Style
+from polyurn.report import charts
 from polyurn.report.charts import (
-    ACCENT,
-    LINE,
-    QUIET,
-    SHORT,
+    Column,
     Rows,
-    Spec,
     chart,
-    keyed,
-    listed,
-    names_of,
+    measured,
     populations,
     spec_of,
     steps,
-    tone,
     tooltip,
 )
 from polyurn.report.material import Material, ProxyPoints, StyledClients, StyleMaterial
-from polyurn.report.parts import Column, Figure, Panel, Pictures, Section, Strip, Table
+from polyurn.report.parts import Figure, Panel, Pictures, Section, Strip, Table
 from polyurn.report.pictures import brightness, is_image, strip
 from polyurn.sweeps.verdict import Verdict
 from polyurn.typed.declared import Floats, Ints
@@ -41,7 +35,11 @@ PARTS = ("shared by a client’s labels", "own to a client and label", "within a
 # Where along a direction points are shown, in standard deviations of the proxy data.
 POSITIONS = (-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0)
 # Clients that are shown: one of 20 lies beyond the first and the last.
-QUANTILES = (0.05, 0.5, 0.95)
+QUANTILES = {
+    0.05: ("low", "at the low end"),
+    0.5: ("middle", "in the middle"),
+    0.95: ("high", "at the high end"),
+}
 # Labels whose points are shown, points of a client, features of a direction, and labels of a chart.
 N_LABELS, N_POINTS, N_FEATURES, MOST_LABELS = 5, 10, 6, 24
 # A normal interval of 95 %.
@@ -49,7 +47,6 @@ _NORMAL = 1.96
 # Points of a label among which the nearest are looked for: enough to have some everywhere.
 _N_SEARCHED = 20_000
 _PART_TONES = (1, 2, 8)
-_ENDS = {"low": "at the low end", "middle": "in the middle", "high": "at the high end"}
 
 
 def style_section(material: Material) -> Section | None:
@@ -76,7 +73,7 @@ def style_section(material: Material) -> Section | None:
         title="What clients differ in besides their labels",
         lead=_lead(shown.style),
         figures=tuple(figures),
-        facts=_facts(shown),
+        facts=tuple((term, f"{capital(text)}.") for term, text in _facts(shown).items()),
     )
 
 
@@ -84,10 +81,9 @@ def _lead(style: Style) -> str:
     shared, by_label = float(np.trace(style.shared)), float(np.trace(style.by_label))
     parts = ""
     if shared + by_label > 0:
-        share = shared / (shared + by_label)
         parts = (
-            f" {share:.0%} of that is a style that all labels of a client share, the rest is how a "
-            "client does a single label."
+            f" {shared / (shared + by_label):.0%} of that is a style that all labels of a client share, "
+            "the rest is how a client does a single label."
         )
     return (
         f"Of the variance among points of the same label, {style.between:.0%} lies between clients, "
@@ -95,67 +91,47 @@ def _lead(style: Style) -> str:
     )
 
 
-def _facts(shown: StyleMaterial) -> tuple[tuple[str, str], ...]:
+def _facts(shown: StyleMaterial) -> dict[str, str]:
     style, styled = shown.style, shown.styled
-    facts = [("Alarm", _alarm(style)), ("Mean style of the clients", _mean(style))]
+    alarm = f"{style.alarm}; take proxy data that are more like the clients"
+    if style.alarm is None:
+        alarm = (
+            "none: the clients’ mean style is about the proxy data’s, and few of their points lie "
+        )
+        alarm += "far off"
+    mean = f"{np.linalg.norm(style.mean):.2f} standard deviations from the proxy data’s"
+    if not np.isnan(style.far_share):
+        mean += (
+            f"; {style.far_share:.1%} of the clients’ points lie beyond {style.space.radius:.3g}, where "
+            f"{style.space.proxy_far_share:.1%} of the proxy points do"
+        )
+    facts = {"Alarm": alarm, "Mean style of the clients": mean}
     if style.n_clients:
-        facts.append(("Learned from", f"sums over {counted(style.n_clients, 'client')}, once"))
+        facts["Learned from"] = f"sums over {counted(style.n_clients, 'client')}, once"
     if style.label_effect is not None and np.trace(style.shared) > 0:
         follows = 1 - float(np.trace(style.untied) / np.trace(style.shared))
-        facts.append(
-            (
-                "Labels and style",
-                f"{follows:.0%} of the shared style follows a client’s label shares",
-            )
+        facts["Labels and style"] = (
+            f"{follows:.0%} of the shared style follows a client’s label shares"
         )
-    if styled is not None:
-        report = styled.report
-        n_proxy = int(report.available.sum())
-        facts += [
-            (
-                "Simulated clients",
-                f"{counted(len(styled.clients), 'client')} were drawn with this style; they hold "
-                f"{counted(report.n_given, 'point')}, {report.n_used:,} of them distinct "
-                f"({report.n_used / n_proxy:.0%} of the {n_proxy:,} proxy points)",
-            ),
-            ("How the proxy data serve them", _served(styled)),
-        ]
-        if styled.n_lacking:
-            lacking = counted(styled.n_lacking, "point")
-            facts.append(
-                (
-                    "Labels that the proxy data lack",
-                    f"{lacking} of them were left out of these clients",
-                )
-            )
-    return tuple((term, f"{capital(text)}.") for term, text in facts)
-
-
-def _alarm(style: Style) -> str:
-    if style.alarm is not None:
-        return f"{style.alarm}; take proxy data that are more like the clients"
-    return "none: the clients’ mean style is about the proxy data’s, and few of their points lie far off"
-
-
-def _mean(style: Style) -> str:
-    away = float(np.linalg.norm(style.mean))
-    distance = f"{away:.2f} standard deviations from the proxy data’s"
-    if np.isnan(style.far_share):
-        return distance
-    return (
-        f"{distance}; {style.far_share:.1%} of the clients’ points lie beyond {style.space.radius:.3g}, "
-        f"where {style.space.proxy_far_share:.1%} of the proxy points do"
+    if styled is None:
+        return facts
+    report, served = styled.report, styled.style
+    n_proxy = int(report.available.sum())
+    facts["Simulated clients"] = (
+        f"{counted(len(styled.clients), 'client')} were drawn with this style; they hold "
+        f"{counted(report.n_given, 'point')}, {report.n_used:,} of them distinct "
+        f"({report.n_used / n_proxy:.0%} of the {n_proxy:,} proxy points)"
     )
-
-
-def _served(styled: StyledClients) -> str:
-    report = styled.style
-    if report.remark is not None:
-        return report.remark
-    return (
-        f"in {counted(report.n_directions_used, 'direction')}, all of the style’s; {report.served:.1%} "
+    facts["How the proxy data serve them"] = served.remark or (
+        f"in {counted(served.n_directions_used, 'direction')}, all of the style’s; {served.served:.1%} "
         "of clients and labels have an effective sample size of the points that they ask for"
     )
+    if styled.n_lacking:
+        lacking = counted(styled.n_lacking, "point")
+        facts["Labels that the proxy data lack"] = (
+            f"{lacking} of them were left out of these clients"
+        )
+    return facts
 
 
 # ------------------------------------------------------------------------ directions
@@ -168,44 +144,55 @@ def direction_rows(style: Style) -> Rows:
     a client and label.
     """
     total = float(np.trace(style.shared + style.by_label))
-    kept = style.errors
-    errors = (None,) * 3 if kept is None else (kept.shared, kept.by_label, kept.within)
-    matrices = (style.shared, style.by_label, style.within)
     rows: Rows = []
     for k in range(style.n_directions):
-        for part, matrix, error in zip(PARTS, matrices, errors, strict=True):
-            value = float(matrix[k, k])
-            spread = None if error is None else float(error[k, k])
+        for part, name in zip(PARTS, ("shared", "by_label", "within"), strict=True):
+            value, errors = float(getattr(style, name)[k, k]), style.errors
+            error = None if errors is None else float(getattr(errors, name)[k, k])
+            reach = _NORMAL * (error or 0.0)
+            share = value / total if part != PARTS[-1] and total > 0 else 0.0
             rows.append(
                 {
-                    "direction": str(k + 1),
-                    "part": part,
-                    "variance": value,
-                    "error": spread,
-                    "low": value - _NORMAL * (spread or 0.0),
-                    "high": value + _NORMAL * (spread or 0.0),
-                    "share": value / total if part != PARTS[-1] and total > 0 else 0.0,
+                    "direction": str(k + 1), "part": part, "variance": value, "error": error,
+                    "low": value - reach, "high": value + reach, "share": share,
                 }
-            )
+            )  # fmt: skip
     return rows
 
 
 def _directions(style: Style) -> Figure:
     rows = direction_rows(style)
     between = [row for row in rows if row["part"] != PARTS[-1]]
+    errors = None if style.errors is None else style.errors.mean
     directions = [
         {
             "direction": str(k + 1),
             "carried": float(style.carried[k]),
-            "mean": _with_error(style.mean[k], None if style.errors is None else style.errors.mean[k]),
-            **{
-                row["part"]: _with_error(row["variance"], row["error"])
-                for row in rows[3 * k : 3 * k + 3]
-            },
+            "mean": _with_error(style.mean[k], None if errors is None else errors[k]),
+        }
+        | {
+            row["part"]: _with_error(row["variance"], row["error"])
+            for row in rows[3 * k : 3 * k + 3]
         }
         for k in range(style.n_directions)
-    ]  # fmt: skip
-    intervals = "" if style.errors is None else ", with 95 % intervals"
+    ]
+    # Which share of the clients' differences each direction carries, in its two parts.
+    carried = chart().mark_bar().encode(
+        y=charts.listed("direction", "direction"),
+        x=measured(alt.X, "share", "share of the clients’ differences", "~%").stack("zero"),
+        color=charts.keyed("part", PARTS[:2], tones=_PART_TONES[:2], columns=1)["color"],
+        order=alt.Order("part:N", sort="descending"),
+        tooltip=tooltip("direction", "part", ("share", ".1%")),
+    )  # fmt: skip
+    looks = charts.keyed("part", PARTS, tones=_PART_TONES, columns=1)
+    y = charts.listed("direction", "direction", grid=True).scale(paddingInner=0.4, paddingOuter=0.2)
+    base = chart().encode(y=y, color=looks["color"], yOffset=alt.YOffset("part:N", sort=None))
+    bars = base.mark_rule(strokeWidth=2).encode(
+        x=measured(alt.X, "low", "variance (proxy points have 1)"), x2="high:Q"
+    )
+    hints = tooltip("direction", "part", ("variance", ".3f"), ("error", ".3f", "standard error"))
+    dots = base.mark_point(size=70).encode(x="variance:Q", shape=looks["shape"], tooltip=hints)
+    intervals = "" if errors is None else ", with 95 % intervals"
     return Figure(
         name="style-directions",
         title="What each direction carries",
@@ -215,8 +202,14 @@ def _directions(style: Style) -> Figure:
             f"chart has what varies within a client and label as well{intervals}."
         ),
         panels=(
-            Panel(_carried_chart(between), "clients’ differences"),
-            Panel(_variance_chart(rows), "variance of points"),
+            Panel(
+                spec_of(carried, between, height=steps(between, "direction")),
+                "clients’ differences",
+            ),
+            Panel(
+                spec_of(bars + dots, rows, height=steps(rows, "direction", 44)),
+                "variance of points",
+            ),
         ),
         table=Table.of(
             "Directions, with standard errors",
@@ -230,43 +223,6 @@ def _directions(style: Style) -> Figure:
         ),
         wide=True,
     )
-
-
-def _carried_chart(rows: Rows) -> Spec:
-    """Which share of the clients' differences each direction carries, in its two parts."""
-    title = "share of the clients’ differences"
-    drawn = chart().mark_bar().encode(
-        y=listed("direction", "direction"),
-        x=alt.X("share:Q", stack="zero", title=title, axis=alt.Axis(format="~%")),
-        color=_parts(rows)["color"],
-        order=alt.Order("part:N", sort="descending"),
-        tooltip=tooltip("direction", "part", ("share", ".1%")),
-    )  # fmt: skip
-    return spec_of(drawn, rows, height=steps(rows, "direction"))
-
-
-def _variance_chart(rows: Rows) -> Spec:
-    """The variance of each direction in its three parts, with 95 % intervals."""
-    y = listed("direction", "direction", grid=True)
-    y = y.scale(paddingInner=0.4, paddingOuter=0.2)
-    looks = _parts(rows)
-    base = chart().encode(y=y, color=looks["color"], yOffset=alt.YOffset("part:N", sort=None))
-    bars = base.mark_rule(strokeWidth=2).encode(
-        x=alt.X("low:Q", title="variance (proxy points have 1)"), x2="high:Q"
-    )
-    dots = base.mark_point(size=70).encode(
-        x="variance:Q",
-        shape=looks["shape"],
-        tooltip=tooltip(
-            "direction", "part", ("variance", ".3f"), ("error", ".3f", "standard error")
-        ),
-    )
-    return spec_of(bars + dots, rows, height=steps(rows, "direction", 44))
-
-
-def _parts(rows: Rows) -> dict[str, Any]:
-    names = names_of(rows, "part")
-    return keyed("part", names, tones=_PART_TONES[: len(names)], columns=1)
 
 
 def _with_error(value: float, error: float | None) -> str:
@@ -295,23 +251,21 @@ def points_along(proxy: ProxyPoints, label: int, direction: int) -> Ints:
 
 
 def _along(shown: StyleMaterial, proxy: ProxyPoints) -> Figure:
-    black, white = brightness(proxy.features)
+    levels = brightness(proxy.features)
+    marks = tuple(_signed(at) if at == int(at) else "" for at in POSITIONS)
     blocks: list[Pictures] = []
     rows: Rows = []
     for k, carried in enumerate(shown.style.carried):
         strips = []
         for label in shown_labels(proxy, len(shown.labels)):
             points, name = points_along(proxy, label, k), shown.labels[label]
-            source = strip(proxy.features[points], black=black, white=white)
             says = f"Points of label {name} from −2 to +2 along direction {k + 1}"
-            strips.append(Strip(name, source, says))
+            strips.append(Strip(name, strip(proxy.features[points], *levels), says))
             found = zip(POSITIONS, proxy.coordinates[points, k], strict=True)
             rows.append({"direction": str(k + 1), "label": name, **dict(found)})
-        marks = tuple(
-            _signed(position) if position == int(position) else "" for position in POSITIONS
-        )
         title = f"direction {k + 1}: {carried:.0%} of the differences"
         blocks.append(Pictures(title, marks, tuple(strips)))
+    places = [Column(position, _signed(position, 1), "+.2f") for position in POSITIONS]
     return Figure(
         name="style-along",
         title="Points along each direction",
@@ -322,11 +276,7 @@ def _along(shown: StyleMaterial, proxy: ProxyPoints) -> Figure:
         table=Table.of(
             "Where the pictured points lie along their direction",
             rows,
-            [
-                Column("direction"),
-                Column("label"),
-                *(Column(position, _signed(position, 1), "+.2f") for position in POSITIONS),
-            ],
+            [Column("direction"), Column("label"), *places],
         ),
         wide=True,
         pictures=tuple(blocks),
@@ -346,13 +296,8 @@ def clients_along(styled: StyledClients, proxy: ProxyPoints, direction: int) -> 
     rows: Rows = []
     for quantile in QUANTILES:
         client = int(order[round(quantile * (len(order) - 1))])
-        rows.append(
-            {
-                "client": client,
-                "position": float(means[client]),
-                "points": _of_many_labels(parts[client], proxy.labels),
-            }
-        )
+        points = _of_many_labels(parts[client], proxy.labels)
+        rows.append({"client": client, "position": float(means[client]), "points": points})
     return rows
 
 
@@ -368,18 +313,20 @@ def _of_many_labels(points: Ints, labels: Ints) -> Ints:
 
 
 def _simulated(shown: StyleMaterial, proxy: ProxyPoints, styled: StyledClients) -> Figure:
-    black, white = brightness(proxy.features)
+    levels = brightness(proxy.features)
     blocks: list[Pictures] = []
     rows: Rows = []
     for k in range(shown.style.n_directions):
         strips = []
-        for (end, where), row in zip(_ENDS.items(), clients_along(styled, proxy, k), strict=True):
+        found = clients_along(styled, proxy, k)
+        for (end, where), row in zip(QUANTILES.values(), found, strict=True):
             labels = ", ".join(shown.labels[label] for label in proxy.labels[row["points"]])
-            source = strip(proxy.features[row["points"]], black=black, white=white)
+            source = strip(proxy.features[row["points"]], *levels)
             says = f"A simulated client {where} of direction {k + 1}: labels {labels}"
             strips.append(Strip(_signed(row["position"], 1), source, says))
             rows.append({**row, "direction": str(k + 1), "end": end, "labels": labels})
         blocks.append(Pictures(f"direction {k + 1}", (), tuple(strips)))
+    mean = Column("position", "mean along the direction", lambda row: _signed(row["position"], 2))
     return Figure(
         name="style-clients",
         title="Simulated clients along each direction",
@@ -393,9 +340,7 @@ def _simulated(shown: StyleMaterial, proxy: ProxyPoints, styled: StyledClients) 
             rows,
             [
                 *map(Column, ("direction", "end", "client")),
-                Column(
-                    "position", "mean along the direction", lambda row: _signed(row["position"], 2)
-                ),
+                mean,
                 Column("labels", "labels of the points"),
             ],
         ),
@@ -452,15 +397,15 @@ def _spread_within_labels(proxy: ProxyPoints, n_labels: int) -> Floats:
 
 
 def _loadings(shown: StyleMaterial) -> Figure:
-    n = shown.style.space.n_features
-    names = shown.features or tuple(f"feature {j}" for j in range(n))
+    names = shown.features or tuple(f"feature {j}" for j in range(shown.style.space.n_features))
     rows = loading_rows(shown.style, names, shown.proxy)
     unit = "in its own unit" if shown.proxy is None else "in standard deviations of the feature"
+    columns = [Column("direction"), Column("feature"), Column("moves", f"change, {unit}", "+.3g")]
     drawn = chart().mark_bar(cornerRadiusEnd=2).encode(
-        y=listed("feature"),
-        x=alt.X("moves:Q", title=unit, axis=alt.Axis(tickCount=4, format="~g")),
-        color=alt.condition("datum.moves >= 0", alt.value(tone(1)), alt.value(tone(2))),
-        tooltip=tooltip("feature", ("moves", ".3g", unit)),
+        y=charts.listed("feature"),
+        x=measured(alt.X, "moves", unit).axis(tickCount=4, format="~g"),
+        color=alt.condition("datum.moves >= 0", *map(alt.value, (charts.tone(1), charts.tone(2)))),
+        tooltip=tooltip(*columns[1:]),
     )  # fmt: skip
     panels = []
     for k, carried in enumerate(shown.style.carried, start=1):
@@ -475,11 +420,7 @@ def _loadings(shown: StyleMaterial) -> Figure:
             f"the same label, {unit}; the features that change most."
         ),
         panels=tuple(panels),
-        table=Table.of(
-            "The features that change most along each direction",
-            rows,
-            [Column("direction"), Column("feature"), Column("moves", f"change, {unit}", "+.3g")],
-        ),
+        table=Table.of("The features that change most along each direction", rows, columns),
         wide=True,
     )
 
@@ -498,14 +439,12 @@ def serving_rows(styled: StyledClients, proxy: ProxyPoints, names: Sequence[str]
         if len(asking):
             rows.append(
                 {
-                    "label": name,
-                    "asked": float(asking.mean()),
+                    "label": name, "asked": float(asking.mean()), "used": int(used[label]),
                     "median": float(served.effective_median[label]),
                     "low": float(served.effective_low[label]),
                     "available": int(styled.report.available[label]),
-                    "used": int(used[label]),
                 }
-            )
+            )  # fmt: skip
     return rows
 
 
@@ -519,6 +458,31 @@ def worst_served(rows: Rows) -> Rows:
 def _serving(rows: Rows) -> Figure:
     worst = worst_served(rows)
     some = f" The {MOST_LABELS} labels that are served worst." if len(worst) < len(rows) else ""
+    columns = [
+        Column("label"),
+        Column("asked", "points a client asks for, mean", ".1f"),
+        Column("low", "effective, 5 % quantile", ",.0f"),
+        Column("median", "effective, median", ",.0f"),
+        Column("available", "proxy points", ","),
+    ]
+    used = Column(
+        "used", "distinct points in use",
+        lambda row: f"{row['used']:,} ({row['used'] / max(row['available'], 1):.0%})",
+    )  # fmt: skip
+
+    def points(field: str) -> Any:
+        return measured(
+            alt.X, field, "points (logarithmic)", charts.SHORT, type="log", nice=False, padding=12
+        )
+
+    base = chart().encode(y=charts.listed("label", "label"), tooltip=tooltip(*columns))
+    spans = base.mark_rule(strokeWidth=5, color=charts.LINE, strokeCap="round")
+    drawn = (
+        spans.encode(x=points("low"), x2="median:Q")
+        + base.mark_point(size=70, color=charts.ACCENT, shape="triangle-up").encode(x=points("low"))
+        + base.mark_point(size=80, color=charts.ACCENT).encode(x=points("median"))
+        + base.mark_tick(thickness=3, size=16, color=charts.tone(2)).encode(x=points("asked"))
+    )
     return Figure(
         name="style-served",
         title="How many proxy points there are for a client’s style",
@@ -528,52 +492,12 @@ def _serving(rows: Rows) -> Figure:
             "what a client asks for, in the mean. A triangle to the left of its tick: there are too "
             f"few.{some}"
         ),
-        panels=(Panel(_serving_chart(worst)),),
+        panels=(Panel(spec_of(drawn, worst, height=steps(worst, "label", 26))),),
         table=Table.of(
-            "Effective sample sizes and points in use, label by label",
-            rows,
-            [
-                Column("label"),
-                Column("asked", "points a client asks for, mean", ".1f"),
-                Column("low", "effective, 5 % quantile", ",.0f"),
-                Column("median", "effective, median", ",.0f"),
-                Column("available", "proxy points", ","),
-                Column(
-                    "used", "distinct points in use",
-                    lambda row: f"{row['used']:,} ({row['used'] / max(row['available'], 1):.0%})",
-                ),
-            ],
+            "Effective sample sizes and points in use, label by label", rows, [*columns, used]
         ),
         wide=True,
-    )  # fmt: skip
-
-
-def _serving_chart(rows: Rows) -> Spec:
-    """For each label: what clients ask for, and the effective sample sizes that the proxy data have."""
-
-    def points(field: str) -> alt.X:
-        scale = alt.Scale(type="log", nice=False, padding=12)
-        axis = alt.Axis(format=SHORT)
-        return alt.X(f"{field}:Q", scale=scale, title="points (logarithmic)", axis=axis)
-
-    base = chart().encode(
-        y=listed("label", "label"),
-        tooltip=tooltip(
-            "label",
-            ("asked", ",.1f", "points asked for, mean"),
-            ("low", ",.1f", "effective, 5 % quantile"),
-            ("median", ",.1f", "effective, median"),
-            ("available", ",", "proxy points"),
-        ),
     )
-    spans = base.mark_rule(strokeWidth=5, color=LINE, strokeCap="round")
-    drawn = (
-        spans.encode(x=points("low"), x2="median:Q")
-        + base.mark_point(size=70, color=ACCENT, shape="triangle-up").encode(x=points("low"))
-        + base.mark_point(size=80, color=ACCENT).encode(x=points("median"))
-        + base.mark_tick(thickness=3, size=16, color=tone(2)).encode(x=points("asked"))
-    )
-    return spec_of(drawn, rows, height=steps(rows, "label", 26))
 
 
 # ------------------------------------------------------------------------ the forecast
@@ -584,22 +508,21 @@ def forecast_rows(verdict: Verdict, styled: Collection[str]) -> Rows:
 
     `styled` are the populations whose clients have a style.
     """
-    scale = 100 if verdict.wording.in_points else 1
+    unit = 100 if verdict.wording.in_points else 1
     rows: Rows = []
     for found in verdict.populations:
         if not found.n_seeds:
             continue
-        signed = found.signed
-        known = not np.isnan([signed.low, signed.high]).any()
-        low, high = (signed.low, signed.high) if known else (signed.value, signed.value)
+        off, style = found.signed.scaled(unit), found.population in styled
+        known = not np.isnan([off.low, off.high]).any()
         rows.append(
             {
                 "population": found.population,
-                "style": "with style" if found.population in styled else "without style",
-                "off": scale * signed.value,
-                "low": scale * low,
-                "high": scale * high,
-                "difference": scale * found.difference.value,
+                "style": "with style" if style else "without style",
+                "off": off.value,
+                "low": off.low if known else off.value,
+                "high": off.high if known else off.value,
+                "difference": unit * found.difference.value,
             }
         )
     return rows
@@ -614,8 +537,27 @@ def floor_rows(verdict: Verdict) -> Rows:
 
 
 def _forecast(verdict: Verdict, styled: Collection[str]) -> Figure:
+    """How much each population promises too much, or too little; the floor is a grey band."""
     rows, floor = forecast_rows(verdict, styled), floor_rows(verdict)
     unit = "points" if verdict.wording.in_points else verdict.metric
+    columns = [
+        Column("population"),
+        Column("style"),
+        Column("off", "simulated less true", "+.2f"),
+        Column("difference", "absolute difference", ".2f"),
+    ]
+    low_to_high = Column("", "interval", lambda row: f"{row['low']:+.2f} to {row['high']:+.2f}")
+    base = chart(hides=True).encode(y=charts.listed("population"), **populations(rows, "color"))
+    band = chart("floor").mark_rect(color=charts.LINE, opacity=0.6).encode(x="low:Q", x2="high:Q")
+    zero = chart("zero").mark_rule(color=charts.QUIET, strokeDash=[4, 4]).encode(x="v:Q")
+    bars = base.mark_rule(strokeWidth=3).encode(
+        x=measured(alt.X, "low", f"simulated less true, {unit}"), x2="high:Q"
+    )
+    dots = base.mark_point(size=130).encode(
+        x="off:Q", tooltip=tooltip(*columns), **populations(rows, "shape")
+    )
+    height = steps(rows, "population", 40)
+    places = {"zero": [{"v": 0.0}], "floor": floor}
     return Figure(
         name="style-forecast",
         title="The forecast with and without style",
@@ -624,41 +566,14 @@ def _forecast(verdict: Verdict, styled: Collection[str]) -> Figure:
             f"{_paired(verdict, styled)} Lines are {100 * verdict.confidence:g} % intervals over seeds."
             + (" The grey band is how far true clients trained again are off." if floor else "")
         ),
-        panels=(Panel(_forecast_chart(rows, floor, title=f"simulated less true, {unit}")),),
+        panels=(Panel(spec_of(band + zero + bars + dots, rows, height=height, **places)),),
         table=Table.of(
             f"What training on each population promises too much, in {unit}",
             rows,
-            [
-                Column("population"),
-                Column("style"),
-                Column("off", "simulated less true", "+.2f"),
-                Column("", "interval", lambda row: f"{row['low']:+.2f} to {row['high']:+.2f}"),
-                Column("difference", "absolute difference", ".2f"),
-            ],
+            [*columns[:3], low_to_high, columns[3]],
         ),
         wide=True,
     )
-
-
-def _forecast_chart(rows: Rows, floor: Rows, *, title: str) -> Spec:
-    """How much each population promises too much, or too little; the floor is a grey band."""
-    looks = populations(rows)
-    base = chart(hides=True).encode(y=listed("population"), color=looks["color"])
-    band = chart("floor").mark_rect(color=LINE, opacity=0.6).encode(x="low:Q", x2="high:Q")
-    zero = chart("zero").mark_rule(color=QUIET, strokeDash=[4, 4]).encode(x="v:Q")
-    bars = base.mark_rule(strokeWidth=3).encode(x=alt.X("low:Q", title=title), x2="high:Q")
-    dots = base.mark_point(size=130).encode(
-        x="off:Q",
-        shape=looks["shape"],
-        tooltip=tooltip(
-            "population",
-            "style",
-            ("off", "+.2f", "simulated less true"),
-            ("difference", ".2f", "absolute difference"),
-        ),
-    )
-    height = steps(rows, "population", 40)
-    return spec_of(band + zero + bars + dots, rows, height=height, zero=[{"v": 0.0}], floor=floor)
 
 
 def _paired(verdict: Verdict, styled: Collection[str]) -> str:

@@ -13,9 +13,18 @@ import altair as alt
 import numpy as np
 
 from polyurn.comparison.estimates import Estimate, mean_and_error
-from polyurn.report.charts import QUIET, Rows, chart, populations, spec_of, tooltip
+from polyurn.report.charts import (
+    QUIET,
+    Column,
+    Rows,
+    chart,
+    measured,
+    populations,
+    spec_of,
+    tooltip,
+)
 from polyurn.report.material import Material
-from polyurn.report.parts import Column, Figure, Panel, Section, Table
+from polyurn.report.parts import Figure, Panel, Section, Table
 from polyurn.storage.run_log import FinishedRun
 from polyurn.sweeps.choice_of_settings import best_settings, varied
 from polyurn.sweeps.run_scores import AGAIN, LOSS, direction, score_runs
@@ -42,29 +51,28 @@ def sweep_section(material: Material) -> Section | None:
     return Section(
         name="sweep",
         title="The sweep",
-        lead=f"{_lead(verdict, material.no_verdict)} {_to_use(material)}".strip(),
+        lead=_lead(material),
         figures=tuple(figures),
         tables=() if verdict is None else (_verdict_table(verdict),),
     )
 
 
-def _lead(verdict: Verdict | None, why_none: str) -> str:
-    text = "The same settings were trained on every population; true clients are dotted."
-    if verdict is None:
-        return f"{text} There is no verdict: {why_none}." if why_none else text
-    if verdict.floor is not None:
-        text += (
-            f" “{AGAIN}” are the true clients in other cohorts: what differs there is chance, the noise "
+def _lead(material: Material) -> str:
+    """What the runs are, what the verdict on them is, and which settings to use."""
+    verdict = material.verdict
+    said = ["The same settings were trained on every population; true clients are dotted."]
+    if material.no_verdict:
+        said.append(f"There is no verdict: {material.no_verdict}.")
+    if verdict is not None and verdict.floor is not None:
+        said.append(
+            f"“{AGAIN}” are the true clients in other cohorts: what differs there is chance, the noise "
             "floor."
         )
-    return " ".join(part for part in (text, verdict.sentence(), verdict.regret_sentence()) if part)
-
-
-def _to_use(material: Material) -> str:
-    """The settings to use, in sentences."""
-    found = best_settings(material.runs, metric=material.metric, true=material.true)
-    sentences = [] if found is None else found.sentences()
-    return " ".join(capital(f"{text}.") for text in sentences)
+    if verdict is not None:
+        said += [verdict.sentence(), verdict.regret_sentence()]
+    best = best_settings(material.runs, metric=material.metric, true=material.true)
+    said += [] if best is None else [capital(f"{text}.") for text in best.sentences()]
+    return " ".join(filter(None, said))
 
 
 def profile_rows(
@@ -85,16 +93,14 @@ def profile_rows(
         error = 0.0 if math.isnan(error) else error
         rows.append(
             {
-                "population": population,
-                "value": value,
-                "metric": mean,
-                "low": mean - error,
-                "high": mean + error,
-                "error": error if len(by_seed) > 1 else None,
-                "n_seeds": len(by_seed),
+                "population": population, "value": value, "n_seeds": len(by_seed), "metric": mean,
+                "low": mean - error, "high": mean + error, "error": error if len(by_seed) > 1 else None,
             }
-        )
-    return sorted(rows, key=lambda row: (row["population"], *_numbers_first(row["value"])))
+        )  # fmt: skip
+    # Numbers come before texts.
+    return sorted(
+        rows, key=lambda row: (row["population"], isinstance(row["value"], str), row["value"])
+    )
 
 
 def agreement_rows(
@@ -122,8 +128,7 @@ def _scores(
     runs: Sequence[FinishedRun], metric: str, diverged_score: float | None
 ) -> Iterator[tuple[str, int, dict[str, Any], float]]:
     """Population, seed, settings and score of each run that was not cut short."""
-    found = score_runs(runs, metric, diverged_score=diverged_score)
-    for population, by_seed in found.items():
+    for population, by_seed in score_runs(runs, metric, diverged_score=diverged_score).items():
         for seed, by_settings in by_seed.items():
             for settings, score in by_settings.items():
                 yield population, seed, json.loads(settings), score.value
@@ -154,16 +159,13 @@ def _profile(metric: str, profiles: dict[str, Rows]) -> Figure:
             title,
             rows,
             [
-                Column("setting"),
-                Column("value", show="g"),
-                Column("population"),
+                Column("setting"), Column("value", show="g"), Column("population"),
                 Column("metric", metric, _format(metric)),
-                Column("error", "standard error", _format(metric)),
-                Column("n_seeds", "seeds"),
+                Column("error", "standard error", _format(metric)), Column("n_seeds", "seeds"),
             ],
         ),
         wide=len(profiles) > 1,
-    )
+    )  # fmt: skip
 
 
 def _profile_chart(rows: Rows, *, name: str, metric: str) -> dict[str, Any]:
@@ -171,28 +173,21 @@ def _profile_chart(rows: Rows, *, name: str, metric: str) -> dict[str, Any]:
     values = sorted({row["value"] for row in rows if not isinstance(row["value"], str)})
     wide = len(values) > 2 and values[0] > 0 and values[-1] / values[0] >= 20
     scale = {"type": "log"} if wide else {"zero": False}
-    x: Any = alt.X(
-        "value:Q",
-        title=name,
-        scale=alt.Scale(nice=False, padding=10, **scale),
-        axis=alt.Axis(values=values, format="~g"),
-    )
+    x = measured(alt.X, "value", name, nice=False, padding=10, **scale)
+    x = x.axis(values=values, format="~g")
     if any(isinstance(row["value"], str) for row in rows):
         x = alt.X("value:O", sort=None, title=name, axis=alt.Axis(labelAngle=0))
-    looks = populations(rows)
-    base = chart(hides=True).encode(x=x, color=looks["color"])
-    floor = alt.Scale(zero=False)
-    y = alt.Y("metric:Q", title=metric, scale=floor, axis=_axis(metric))
+    base = chart(hides=True).encode(x=x, **populations(rows, "color"))
+    y = measured(alt.Y, "metric", metric, _ticks(metric), zero=False)
     bands = base.mark_area(opacity=0.14).encode(
-        y=alt.Y("low:Q", title=metric, scale=floor), y2="high:Q"
+        y=measured(alt.Y, "low", metric, zero=False), y2="high:Q"
     )
-    lines = base.mark_line(strokeWidth=2.5).encode(y=y, strokeDash=looks["strokeDash"])
+    lines = base.mark_line(strokeWidth=2.5).encode(y=y, **populations(rows, "strokeDash"))
     dots = base.mark_point(size=70).encode(
-        y=y,
-        shape=looks["shape"],
+        y=y, **populations(rows, "shape"),
         tooltip=tooltip(
-            "population", ("value", "", name), ("metric", _format(metric), metric), ("n_seeds", "d",
-            "seeds")
+            "population", ("value", "", name), ("metric", _format(metric), metric),
+            ("n_seeds", "d", "seeds"),
         ),
     )  # fmt: skip
     return spec_of(bands + lines + dots, rows, height=300)
@@ -201,21 +196,23 @@ def _profile_chart(rows: Rows, *, name: str, metric: str) -> dict[str, Any]:
 def _agreement(metric: str, rows: Rows, *, wide: bool) -> Figure:
     values = [value for row in rows for value in (row["simulated"], row["true"])]
     ends = [min(values), max(values)]
-    scale = alt.Scale(domain=ends, nice=True)
+    scale: Any = {"domain": ends, "nice": True}
+    columns = [
+        Column("settings", "setting"),
+        Column("population"),
+        Column("simulated", "on simulated clients", _format(metric)),
+        Column("true", "on true clients", _format(metric)),
+    ]
+    x, y = (
+        measured(way, kind, f"{metric} on {kind} clients", _ticks(metric), **scale)
+        for way, kind in ((alt.X, "simulated"), (alt.Y, "true"))
+    )
     line = chart("ends").mark_line(color=QUIET, strokeDash=[4, 4], strokeWidth=1.5)
-    looks = populations(rows)
     dots = chart(hides=True).mark_point(size=70, opacity=0.85).encode(
-        x=alt.X(
-            "simulated:Q", title=f"{metric} on simulated clients", scale=scale, axis=_axis(metric)
-        ),
-        y=alt.Y("true:Q", title=f"{metric} on true clients", scale=scale, axis=_axis(metric)),
-        color=looks["color"],
-        shape=looks["shape"],
-        tooltip=tooltip(
-            "population", "settings", ("simulated", _format(metric)), ("true", _format(metric))
-        ),
+        x=x, y=y, tooltip=tooltip(*columns), **populations(rows, "color", "shape")
     )  # fmt: skip
-    drawn = line.encode(x=alt.X("v:Q", scale=scale), y=alt.Y("v:Q", scale=scale)) + dots
+    v = alt.Scale(**scale)
+    drawn = line.encode(x=alt.X("v:Q", scale=v), y=alt.Y("v:Q", scale=v)) + dots
     return Figure(
         name="agreement",
         title="Simulated against true",
@@ -227,40 +224,30 @@ def _agreement(metric: str, rows: Rows, *, wide: bool) -> Figure:
         table=Table.of(
             "Simulated against true, by setting",
             rows,
-            [
-                Column("settings", "setting"),
-                Column("population"),
-                Column("simulated", "on simulated clients", _format(metric)),
-                Column("true", "on true clients", _format(metric)),
-            ],
+            columns,
         ),
         wide=wide,
     )
 
 
 def _verdict_table(verdict: Verdict) -> Table:
-    measured = {found.population: verdict.measures(found) for found in verdict.populations}
-    head = [*next(iter(measured.values()))]
+    found = {one.population: verdict.measures(one) for one in verdict.populations}
+    rows = []
+    for name in next(iter(found.values())):
+        cells = [measures[name] for measures in found.values()]
+        rows.append((name, *(f"{one:.2f}" if isinstance(one, Estimate) else one for one in cells)))
     named = {AGAIN: f"{AGAIN} (noise floor)"}
     return Table(
         f"The verdict: {verdict.metric} on simulated clients beside {verdict.true} ones"
         f"{', in points' if verdict.wording.in_points else ''}, with {100 * verdict.confidence:g} % "
         "intervals",
-        ("", *(named.get(name, name) for name in measured)),
-        tuple(
-            (
-                measure,
-                *(f"{found:.2f}" if isinstance(found, Estimate) else found for found in found_of),
-            )
-            for measure, *found_of in zip(
-                head, *(mine.values() for mine in measured.values()), strict=True
-            )
-        ),
+        ("", *(named.get(name, name) for name in found)),
+        tuple(rows),
     )
 
 
-def _axis(metric: str) -> alt.Axis:
-    return alt.Axis() if metric == LOSS else alt.Axis(format="~%")
+def _ticks(metric: str) -> str:
+    return "" if metric == LOSS else "~%"
 
 
 def _format(metric: str) -> str:
@@ -269,7 +256,3 @@ def _format(metric: str) -> str:
 
 def _plain(value: Any) -> Any:
     return value if is_finite(value) else str(value)
-
-
-def _numbers_first(value: Any) -> tuple[bool, Any]:
-    return isinstance(value, str), value

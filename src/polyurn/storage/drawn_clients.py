@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from polyurn.errors import FileError, ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.model.names import check_names
-from polyurn.storage.files import others_in, write_whole
+from polyurn.storage.files import others_in, refused, write_whole
 from polyurn.storage.table_files import arrow, long_table
 from polyurn.typed.arguments import Json
 
@@ -116,11 +116,9 @@ def _write(
 def _begin(folder: Path, names: list[str], drawn: dict[str, Any]) -> set[str]:
     """The files that an earlier run of the same has left; refuse a folder with anything else."""
     pa = arrow("writing tables")
-    try:
+    with refused(f"cannot use {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
         there = others_in(folder)
-    except OSError as error:
-        raise FileError(f"cannot use {folder}: {error.strerror}") from error
     wanted = set(names)
     for name in there:
         try:

@@ -32,12 +32,23 @@ _OTHERS = {
 }
 
 
+@contextlib.contextmanager
+def refused(what: str) -> Iterator[None]:
+    """One line for what the operating system refuses: "cannot read table.csv: Permission denied"."""
+    try:
+        yield
+    except FileError:
+        raise
+    except OSError as error:
+        raise FileError(f"{what}: {error.strerror or error}") from error
+
+
 def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Write a temporary file and rename it to `path`, so that nobody sees a half-written file.
 
     A link is followed to its file; a pipe or a device is written to directly.
     """
-    try:
+    with refused(f"cannot write {path}"):
         if path.exists() and not path.is_file():
             with open(path, "wb") as file:
                 write(file)
@@ -47,8 +58,6 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
             write(file)
             if target.exists():
                 shutil.copymode(target, file.name)
-    except OSError as error:
-        raise FileError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 @contextlib.contextmanager
@@ -67,11 +76,9 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     """Raise a `FileError` where nothing can be written: before the work, not after it."""
     if os.path.isdir(path):
         raise FileError(f"cannot write {path}: Is a directory")
-    try:
+    with refused(f"cannot write {path}"):
         if os.path.isfile(path) or not os.path.exists(path):  # a pipe or device is there already
             TemporaryFile(dir=os.path.dirname(os.path.realpath(path))).close()
-    except OSError as error:
-        raise FileError(f"cannot write {path}: {error.strerror}") from error
 
 
 def others_in(folder: str | os.PathLike[str]) -> list[str]:
@@ -93,11 +100,9 @@ def others_in(folder: str | os.PathLike[str]) -> list[str]:
 
 def own_folder(path: Path, mark: str) -> bool:
     """Make a folder of ours; return whether it has the file `mark`. Without it, it must be empty."""
-    try:
+    with refused(f"cannot use {path}"):
         path.mkdir(parents=True, exist_ok=True)
         others = others_in(path)
-    except OSError as error:
-        raise FileError(f"cannot use {path}: {error.strerror}") from error
     if others and mark not in others:
         raise FileError(f"{path} holds something else; take an empty folder")
     return mark in others
@@ -112,13 +117,12 @@ def check_regular(path: str | os.PathLike[str]) -> None:
     polyurn.errors.FileError: cannot read /dev/zero: expected a file, got a device
     """
     try:
-        kind = stat.S_IFMT(os.stat(path).st_mode)
+        with refused(f"cannot read {path}"):
+            kind = stat.S_IFMT(os.stat(path).st_mode)
     except ValueError as error:  # a zero character, or half a surrogate pair
         raise FileError(
             f"cannot read {str(path)!a}: expected a name that a file can have"
         ) from error
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror}") from error
     if kind == stat.S_IFDIR:
         raise FileError(f"cannot read {path}: Is a directory")
     if kind != stat.S_IFREG:
@@ -129,20 +133,17 @@ def check_regular(path: str | os.PathLike[str]) -> None:
 
 def read_regular(path: str | os.PathLike[str]) -> bytes:
     """The bytes of a file."""
-    with open_regular(path) as file:
-        try:
-            return file.read()
-        except OSError as error:
-            raise FileError(f"cannot read {path}: {error.strerror}") from error
+    with refused(f"cannot read {path}"), open_regular(path) as file:
+        data = file.read()
+    return data  # noqa: RET504 - for mypy the block above may end early
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     """Open a file for reading; the caller closes it."""
     check_regular(path)
-    try:
-        return open(path, "rb")
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror}") from error
+    with refused(f"cannot read {path}"):
+        file = open(path, "rb")  # noqa: SIM115 - the caller closes it
+    return file  # noqa: RET504 - as above
 
 
 def read_secret(path: Path) -> bytes:
@@ -155,10 +156,7 @@ def read_secret(path: Path) -> bytes:
 
 def write_secret(path: Path, data: bytes) -> None:
     """Write a file that nobody but its owner may read; the one that is there is kept until then."""
-    try:
-        with _beside(path, 0o600) as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise FileError(f"cannot write {path}: {error.strerror}") from error
+    with refused(f"cannot write {path}"), _beside(path, 0o600) as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())

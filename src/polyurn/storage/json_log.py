@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 
 from polyurn.errors import FileError, InputError
 from polyurn.storage.documents import VERSION, check_head, json_bytes, parse_json
-from polyurn.storage.files import check_regular, read_regular
+from polyurn.storage.files import check_regular, read_regular, refused
 from polyurn.typed.json_form import from_json, to_json
 
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
@@ -51,10 +51,8 @@ class AppendedFile:
     @contextmanager
     def opened(self) -> Iterator[int]:
         """The file's descriptor, for reading."""
-        try:
+        with refused(f"cannot use {self.path}"):
             descriptor = os.open(self.path, _FLAGS, self._mode)
-        except OSError as error:
-            raise FileError(f"cannot use {self.path}: {error.strerror}") from error
         try:
             yield descriptor
         finally:

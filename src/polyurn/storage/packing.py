@@ -26,7 +26,7 @@ from polyurn.client.layout import Columns, Layout, column_text
 from polyurn.client.rows import pack
 from polyurn.counts import client_sizes
 from polyurn.errors import CountsError, FileError, ParameterError
-from polyurn.storage.files import own_folder
+from polyurn.storage.files import own_folder, refused
 from polyurn.storage.long_rows import LongTables, RowBlock, by_client, find_files, open_tables
 from polyurn.storage.shards import (
     LOG,
@@ -35,14 +35,14 @@ from polyurn.storage.shards import (
     ShardFolder,
     Step,
     Totals,
+    check_shard,
     is_packed,
-    is_unchanged,
     open_shards,
     packing_log,
     total_of,
     write_shard,
 )
-from polyurn.storage.table_files import parquet_rows
+from polyurn.storage.table_files import arrow, parquet_rows
 from polyurn.typed.arguments import Json, checked
 from polyurn.typed.declared import Bools, Ints
 
@@ -156,7 +156,7 @@ def pack_shards(
         raise ParameterError(f"expected rng as a seed of at least 0, got {rng}")
     given = [tables] if isinstance(tables, str | os.PathLike) else list(tables)
     files, folder = find_files(given), Path(folder)
-    say = on_remark or _nothing
+    say, on_progress = on_remark or _nothing, on_progress or _nothing
     settings = {
         "files": [[str(path), *_stamp(path)] for path in files],
         "columns": [client, category if isinstance(category, str | None) else list(category), count],
@@ -172,19 +172,20 @@ def pack_shards(
     )
     for remark in remarks:
         say(remark)
-    log = _begin(folder, settings, say)
+    own_folder(folder, LOG)
+    log = PackingLog(folder, settings)
+    if log.shards:
+        say(f"going on after {len(log.shards)} shards of {log.totals.n_clients:,} clients")
     job = _Job(folder, log, found, cap, drop_empty, clients_per_shard, memory, n_threads, rng)
-    totals = _pack(job, on_progress or _nothing, say)
+    totals = _pack(job, on_progress, say)
     columns = found.layout
     category_column = None if columns.category is None else column_text(columns.category)
     names = category_names(found.categories)
-    log.finish(
-        ShardFolder(
-            folder, names, not isinstance(found.categories, int), totals, log.shards,
-            columns.client, category_column, columns.count,
-            {"polyurn": __version__, **(provenance or {})},
-        )
+    whole = ShardFolder(
+        folder, names, not isinstance(found.categories, int), totals, log.shards, columns.client,
+        category_column, columns.count, {"polyurn": __version__, **(provenance or {})},
     )  # fmt: skip
+    log.append(PackingLine(whole=whole))
     shutil.rmtree(folder / _SORTING, ignore_errors=True)
     return open_shards(folder)
 
@@ -210,13 +211,13 @@ class PackingLog:
         self.steps: list[Step] = []
         self.totals = total_of([])
         for i, line in enumerate(self._log.read(until_damage=True)):
-            if line.step is None:
-                self.is_sorted = line.sorted
-            elif line.step.shard is None or is_unchanged(folder, line.step.shard):
-                self._add(line.step)
-            else:
+            try:
+                if line.step and line.step.shard:
+                    check_shard(folder, line.step.shard)
+            except FileError:
                 self._log.keep(i)
                 break
+            self._take(line)
 
     @property
     def shards(self) -> tuple[Shard, ...]:
@@ -227,15 +228,10 @@ class PackingLog:
         """The file and the row where the rows that are in no shard begin."""
         return (self.steps[-1].next_file, self.steps[-1].next_row) if self.steps else (0, 0)
 
-    def append(self, step: Step) -> None:
-        """Note one more shard, which is whole."""
-        self._log.append(PackingLine(step=step))
-        self._add(step)
-
-    def note_sorted(self, n_rows: int, n_distinct: int) -> None:
-        """Note that the rows are sorted."""
-        self._log.append(PackingLine(sorted=(n_rows, n_distinct)))
-        self.is_sorted = n_rows, n_distinct
+    def append(self, line: PackingLine) -> None:
+        """Note one more shard, which is whole; that the rows are sorted; or that the folder is whole."""
+        self._log.append(line)
+        self._take(line)
 
     def restart(self) -> None:
         """Forget all shards, and delete them."""
@@ -245,13 +241,11 @@ class PackingLog:
         self.totals, self.is_sorted = total_of([]), None
         self._log.keep(0)
 
-    def finish(self, folder: ShardFolder) -> None:
-        """Note that the folder is whole."""
-        self._log.append(PackingLine(whole=folder))
-
-    def _add(self, step: Step) -> None:
-        self.steps.append(step)
-        self.totals = total_of([self.totals, step.totals])
+    def _take(self, line: PackingLine) -> None:
+        self.is_sorted = line.sorted or self.is_sorted
+        if line.step is not None:
+            self.steps.append(line.step)
+            self.totals = total_of([self.totals, line.step.totals])
 
 
 class OutOfOrder(Exception):  # noqa: N818 - not an error: whoever cuts sorts first
@@ -281,10 +275,7 @@ def pieces(blocks: Iterator[RowBlock], n_clients: int) -> Iterator[Piece]:
         codes = np.concatenate([block.codes for block, _ in held])[:at]
         counts = np.concatenate([block.counts for block, _ in held])[:at]
         left, before = [], 0
-        for (
-            block,
-            new,
-        ) in held:  # each keeps its own file: the rows of a client may stand in several
+        for block, new in held:  # each with its file: the rows of a client may stand in several
             first, before = max(at - before, 0), before + len(block.codes)
             start = block.file, block.row(first)
             if first < len(block.codes):
@@ -299,8 +290,8 @@ def pieces(blocks: Iterator[RowBlock], n_clients: int) -> Iterator[Piece]:
     for block in blocks:
         if len(block.codes) == 0:
             continue
-        is_new = _first_rows(block.clients, last)
-        last = block.clients[-1]
+        clients = arrow("reading tables").array(block.clients)
+        is_new, last = _first_rows(clients, last), clients[-1].as_py()
         held.append((block, is_new))
         held_clients += int(is_new.sum())
         held_rows += len(is_new)
@@ -318,24 +309,12 @@ def pieces(blocks: Iterator[RowBlock], n_clients: int) -> Iterator[Piece]:
 
 
 def _first_rows(clients: Any, last: Any) -> Bools:
-    """Which rows begin another client; clients must come in increasing order."""
-    is_new = np.ones(len(clients), bool)
-    if isinstance(clients, np.ndarray):
-        later = clients[1:] > clients[:-1]
-        same = clients[1:] == clients[:-1]
-        first, before = clients[0], last
-    else:
-        from pyarrow import compute
-
-        above, below = clients.slice(0, len(clients) - 1), clients.slice(1)
-        later = np.asarray(compute.greater(below, above))
-        same = np.asarray(compute.equal(below, above))
-        first, before = clients[0].as_py(), None if last is None else last.as_py()
-    if not (later | same).all() or (before is not None and first < before):
+    """Which rows begin another client; clients, an Arrow array, must come in increasing order."""
+    above, below = clients.slice(0, len(clients) - 1), clients.slice(1)
+    first, compute = clients[0].as_py(), arrow("reading tables").compute
+    if np.any(compute.less(below, above)) or (last is not None and first < last):
         raise OutOfOrder
-    is_new[1:] = later
-    is_new[0] = before is None or bool(first != before)
-    return is_new
+    return np.concatenate([[first != last], compute.not_equal(below, above)])
 
 
 @dataclass(frozen=True)
@@ -351,15 +330,6 @@ class _Job:
     rng: int
 
 
-def _begin(folder: Path, settings: dict[str, Any], say: Callable[[str], None]) -> PackingLog:
-    """The log of an empty folder, or of one that a run with the same settings has left."""
-    own_folder(folder, LOG)
-    log = PackingLog(folder, settings)
-    if log.shards:
-        say(f"going on after {len(log.shards)} shards of {log.totals.n_clients:,} clients")
-    return log
-
-
 def _pack(job: _Job, on_progress: Callable[[Packed], None], say: Callable[[str], None]) -> Totals:
     """Write all missing shards; return the totals of all shards."""
     sorting = job.folder / _SORTING
@@ -372,14 +342,12 @@ def _pack(job: _Job, on_progress: Callable[[Packed], None], say: Callable[[str],
             say("the rows are not in the order of clients: they are sorted first")
             job.log.restart()
         shutil.rmtree(sorting, ignore_errors=True)
-        try:
+        with refused(f"cannot write {sorting}"):
             sorting.mkdir()
-        except OSError as error:
-            raise FileError(f"cannot write {sorting}: {error.strerror}") from error
         rows, distinct = by_client(
             job.tables, sorting / "rows.parquet", memory=job.memory, n_threads=job.n_threads
         )
-        job.log.note_sorted(rows, distinct)
+        job.log.append(PackingLine(sorted=(rows, distinct)))
     assert job.log.is_sorted is not None
     n_rows, n_distinct = job.log.is_sorted
     in_order = LongTables(
@@ -395,28 +363,25 @@ def _pack(job: _Job, on_progress: Callable[[Packed], None], say: Callable[[str],
 def _pack_in_order(job: _Job, tables: LongTables, on_progress: Callable[[Packed], None]) -> Totals:
     """Pack tables whose rows are in the order of clients."""
     lengths = [parquet_rows(path) for path in tables.files]
-    known = [n for n in lengths if n is not None]
-    total_rows = sum(known) if len(known) == len(lengths) else None
+    total_rows = None if None in lengths else sum(filter(None, lengths))
     has_counts = tables.layout.count is not None
     n_categories = len(category_names(tables.categories))
     waiting: deque[Future[Step]] = deque()
     log = job.log
 
     def keep_first() -> None:
-        log.append(waiting.popleft().result())
+        log.append(PackingLine(step=waiting.popleft().result()))
         done = log.totals
         on_progress(Packed(done.n_rows, total_rows, done.n_clients, len(log.shards)))
 
     with ThreadPoolExecutor(job.n_threads) as workers:
         try:
             file, row = log.next_position
-            blocks = tables.blocks(file=file, row=row)
-            number = len(log.steps)
-            for piece in pieces(blocks, job.clients_per_shard):
+            found = pieces(tables.blocks(file=file, row=row), job.clients_per_shard)
+            for number, piece in enumerate(found, start=len(log.steps)):
                 waiting.append(
                     workers.submit(_write_piece, job, piece, number, n_categories, has_counts)
                 )
-                number += 1
                 if len(waiting) > job.n_threads:
                     keep_first()
             while waiting:
@@ -444,13 +409,12 @@ def _write_piece(job: _Job, piece: Piece, number: int, n_categories: int, has_co
         )
     sizes = client_sizes(cells)
     n_empty = int((sizes == 0).sum())
-    if n_empty:
-        if not job.drop_empty:
-            raise CountsError(
-                f"{n_empty} of {len(sizes)} clients hold no points; leave them out (drop_empty=True, or "
-                "--drop-empty on the command line)"
-            )
-        cells, sizes = cells[sizes > 0], sizes[sizes > 0]
+    if n_empty and not job.drop_empty:
+        raise CountsError(
+            f"{n_empty} of {len(sizes)} clients hold no points; leave them out (drop_empty=True, or "
+            "--drop-empty on the command line)"
+        )
+    cells, sizes = cells[sizes > 0], sizes[sizes > 0]
     n_capped = 0
     if job.cap is not None:
         n_capped = int((sizes > job.cap).sum())
@@ -487,12 +451,9 @@ def _capped(
 
 
 def _stamp(path: Path) -> tuple[int, int]:
-    try:
+    with refused(f"cannot read {path}"):
         known = os.stat(path)
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror}") from error
     return known.st_size, known.st_mtime_ns
 
 
-def _nothing(_: object) -> None:
-    pass
+def _nothing(_: object) -> None: ...

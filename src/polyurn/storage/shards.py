@@ -12,7 +12,7 @@ import mmap
 import os
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -22,7 +22,7 @@ from scipy import sparse
 
 from polyurn.client.rows import Rows
 from polyurn.errors import FileError
-from polyurn.storage.files import AGAIN, write_whole
+from polyurn.storage.files import AGAIN, refused, write_whole
 from polyurn.storage.json_log import JsonLog
 from polyurn.typed.declared import Ints, Seed
 from polyurn.typed.json_form import UNKEPT, Count
@@ -59,10 +59,12 @@ class Shard:
 
 def write_shard(folder: Path, name: str, rows: Rows) -> Shard:
     """Write packed rows as a shard, whole or not at all."""
-    arrays = {
-        array: np.ascontiguousarray(getattr(rows, array), dtype=_stored_type(rows, array))
-        for array in _ARRAYS
-    }
+    arrays = {}
+    for array, kinds in _ARRAYS.items():  # little-endian, and cells as wide as they are
+        values = getattr(rows, array)
+        arrays[array] = np.ascontiguousarray(
+            values, kinds[-(array == "cells" and values.itemsize == 4)]
+        )
     head: dict[str, Any] = {"n_categories": rows.n_categories, "width": rows.width, "arrays": {}}
     at = _LONGEST_HEAD
     for array, values in arrays.items():
@@ -93,7 +95,7 @@ def check_shard(folder: Path, shard: Shard) -> Identity:
     path = folder / shard.name
     if os.path.basename(shard.name) != shard.name:
         raise FileError(f"the log of {folder} is damaged: expected names of files; {AGAIN}")
-    try:
+    with refused(f"cannot read {path}"):
         known = os.stat(path)
         if not stat.S_ISREG(known.st_mode):
             raise FileError(f"cannot read {path}: expected a file")
@@ -107,47 +109,31 @@ def check_shard(folder: Path, shard: Shard) -> Identity:
                 f"{path} is not the file that was packed: its checksum is another one; pack the tables "
                 "again, or take a copy that is whole"
             )
-    except FileError:
-        raise
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror}") from error
     return _identity(known)
-
-
-def is_unchanged(folder: Path, shard: Shard) -> bool:
-    """Whether a shard exists as it was written."""
-    try:
-        check_shard(folder, shard)
-    except FileError:
-        return False
-    return True
 
 
 def map_shard(folder: Path, shard: Shard, *, seen: Identity) -> Rows:
     """Map a shard into memory; unused pages take none of it."""
     path = folder / shard.name
-    try:
-        with open(path, "rb") as file:
-            if _identity(os.fstat(file.fileno())) != seen:
-                raise FileError(_changed(path))
-            # Private and writable: the kernels are compiled for arrays that can be written.
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-    except FileError:
-        raise
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror}") from error
+    with refused(f"cannot read {path}"), open(path, "rb") as file:
+        _check_same(path, os.fstat(file.fileno()), seen)
+        # Private and writable: the kernels are compiled for arrays that can be written.
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     return _read_rows(mapped, path, shard)
 
 
 def check_unchanged(folder: Path, shard: Shard, seen: Identity) -> None:
     """Raise a `FileError` if a shard is no longer the file that was `seen`."""
     path = folder / shard.name
-    try:
-        now = _identity(os.stat(path))
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror}") from error
-    if now != seen:
-        raise FileError(_changed(path))
+    with refused(f"cannot read {path}"):
+        _check_same(path, os.stat(path), seen)
+
+
+def _check_same(path: Path, now: os.stat_result, seen: Identity) -> None:
+    if _identity(now) != seen:
+        raise FileError(
+            f"{path} changed while it was used; restore it and repeat, or pack the tables again"
+        )
 
 
 def _checksum(path: Path) -> str:
@@ -158,18 +144,8 @@ def _checksum(path: Path) -> str:
     return checksum.hexdigest()
 
 
-def _changed(path: Path) -> str:
-    return f"{path} changed while it was used; restore it and repeat, or pack the tables again"
-
-
 def _identity(known: os.stat_result) -> Identity:
     return known.st_size, known.st_mtime_ns, known.st_ino
-
-
-def _stored_type(rows: Rows, array: str) -> str:
-    """Little-endian, and cells as wide as they are."""
-    kinds = _ARRAYS[array]
-    return kinds[-1] if array == "cells" and rows.cells.dtype.itemsize == 4 else kinds[0]
 
 
 def _read_rows(mapped: mmap.mmap, path: Path, shard: Shard) -> Rows:
@@ -337,17 +313,11 @@ def _lines(folder: Path, *, until_damage: bool = False) -> list[PackingLine]:
 
 def total_of(parts: Iterable[Totals]) -> Totals:
     """The totals of several groups of clients together."""
-    totals = list(parts)
-    return Totals(
-        n_clients=sum(t.n_clients for t in totals),
-        n_points=sum(t.n_points for t in totals),
-        n_rows=sum(t.n_rows for t in totals),
-        min_size=min((t.min_size for t in totals if t.n_clients), default=0),
-        max_size=max((t.max_size for t in totals), default=0),
-        n_duplicates=sum(t.n_duplicates for t in totals),
-        n_empty=sum(t.n_empty for t in totals),
-        n_capped=sum(t.n_capped for t in totals),
-    )
+    totals = [vars(part) for part in parts]
+    sums = {one.name: sum(t[one.name] for t in totals) for one in fields(Totals)}
+    least = min((t["min_size"] for t in totals if t["n_clients"]), default=0)
+    most = max((t["max_size"] for t in totals), default=0)
+    return Totals(**{**sums, "min_size": least, "max_size": most})
 
 
 def draw_clients(

@@ -1,7 +1,7 @@
 """Is the spread over clients forecast as well as the mean?
 
-    python experiments/client_spread.py            # resumes; writes results/client_spread/*, prints tables
-    python experiments/client_spread.py --draw     # only the tables of what is kept; trains nothing
+    python experiments/client_spread.py          # resumes; writes results/client_spread/*
+    python experiments/client_spread.py --draw   # only the tables of what is kept; trains nothing
 
 The design, fixed before any run of it: the federations of `regret.py` (digits by writer, census records
 by their income, flights by route under split 701) and six of its populations. A quarter of each

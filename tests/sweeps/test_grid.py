@@ -252,7 +252,10 @@ def test_out_of_memory_is_one_clear_line(tmp_path):
         ({"grid": None}, "either a grid or optuna"),
         ({"populations": {}}, "at least one population"),
         ({"seeds": [1, 1]}, "different seeds"),
-        ({"seeds": [-1]}, "seeds as a list, got -1 at position 0, in place of an integer of at least 0"),
+        (
+            {"seeds": [-1]},
+            "seeds as a list, got -1 at position 0, in place of an integer of at least 0",
+        ),
         (
             {"grid": {"cohort_size": [4, 21]}},
             "true: expected a cohort of at most 20 clients, got 21",
@@ -338,7 +341,9 @@ def negative_loss(outputs, labels):
 
 def test_very_many_rounds_are_timed_and_told_before_they_begin(monkeypatch):
     began = []
-    monkeypatch.setattr("polyurn.sweeps.grid._run_all", lambda *_: None)  # which would take days
+    monkeypatch.setattr(
+        "polyurn.sweeps.grid._Runner._run", lambda *_: None
+    )  # which would take days
     small_sweep(settings=BASE.with_changes({"n_rounds": 10**9}), on_run=began.append)
     (start,) = began
     assert start.run is None

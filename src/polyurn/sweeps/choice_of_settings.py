@@ -189,11 +189,7 @@ def keep_best(found: BestSettings, folder: Path) -> None:
 
 
 def as_text(settings: Mapping[str, Any]) -> str:
-    """Settings in a sentence.
-
-    >>> as_text({"local_epochs": 2, "weighting": "uniform"})
-    'local_epochs 2, weighting uniform'
-    """
+    """Settings in a sentence."""
     return ", ".join(f"{name} {value}" for name, value in settings.items()) or "as they are"
 
 

@@ -69,25 +69,12 @@ class DataConfig:
 @checked
 @dataclass(frozen=True)
 class ClientsConfig:
-    """The clients of one population: one of the first twelve is given.
-
-    They are those that the array or column `column` of the data names, or a `partition` that `polyurn
-    partition` wrote; or they are drawn: from the file `mdm`; of `oracle`, with the histograms of another
-    population, or of a table; or from the one Dirichlet that suits another population best, with its
-    sizes (`fitted`). `iid` is another population, whose sizes and pooled categories they have, or a
-    number of points each, with the categories of the data; `iid_proxy` always has those of the data: the
-    paper's baseline. `dirichlet` is the concentration per category of one Dirichlet; `hsu` is the α of
-    `Dirichlet.hsu`, whose p are the categories in the data. `pathological`, `shards` and `quantity_skew`
-    are the first argument of `Pathological`, `Shards` and `QuantitySkew`.
+    """The clients of one population: one of the first twelve is given (docs/training.md has each).
 
     `dirichlet`, `hsu` and `pathological` need `sizes`: those of another population, or this many points
-    each. The `marginal` of `dirichlet` is the same concentration for each category, the default, or in
-    proportion to how frequent it is among the clients that `sizes` names, or in the data.
-
-    `n_clients` is needed for `mdm` and for a number of points; else they are as many as the other
-    population has. More than the true clients is allowed, and better for a sparse mixture: 400 draws of
-    one have a noisy marginal of their own. With `style`, a file, each drawn client is given points of
-    its own style, which is measured in the array `style_features`, by default the training features.
+    each. `n_clients` is needed for `mdm`, `shards`, `quantity_skew` and a number of points; else they
+    are as many as the other population has. A `style` is measured in the array `style_features`, by
+    default the training features.
     """
 
     column: str | None = None

@@ -49,7 +49,7 @@ from polyurn.typed.json_form import Count, shown, to_json
 _MOST_JOBS = 10_000
 _MANY_ROUNDS = 1_000_000  # a sweep of so many rounds is timed before it begins
 _TIMED_ROUNDS = 3
-MOST_COLUMNS = 16  # settings trained side by side in one task
+_MOST_COLUMNS = 16  # settings trained side by side in one task
 
 
 @checked
@@ -166,51 +166,14 @@ def sweep_trainer(
     described = _described(training, fixed, clients, [*populations], grid=grid, search=optuna)
     kept_in = TemporaryDirectory(prefix="polyurn-sweep-") if folder is None else nullcontext(folder)
     with kept_in as path, RunLog(path, described) as log:
-        report = _Reporter(log, on_run)
+        runner = _Runner(training, clients, log, n_jobs, on_run)
         if optuna is None:
-            _run_grid(training, clients, points, report, n_jobs)
+            runner.run_grid(points)
         else:
             studies = Studies(path, optuna, fixed, training, clients)
-            _run_search(training, clients, points, report, n_jobs, studies, optuna.n_trials, true)
+            runner.run_search(studies, points[0], optuna.n_trials, true)
         where = None if folder is None else Path(folder)
-        return Sweep(tuple(log.runs), where, tuple(report.failed))
-
-
-def _run_grid(
-    training: Trainable,
-    clients: ClientsBySeed,
-    points: Sequence[RunSettings],
-    report: "_Reporter",
-    n_jobs: int | None,
-) -> None:
-    wanted = [(name, seed, point) for name, seed in clients for point in points]
-    tasks, _ = _grid_tasks(training, clients, wanted, report.log.runs)
-    n_rounds = [max(map(training.n_rounds, columns)) for _, (_, columns), _ in tasks]
-    report.begin(len(wanted), _expected_seconds(training, clients, points, n_rounds, n_jobs))
-    _run_all(tasks, report, n_jobs)
-
-
-def _run_search(
-    training: Trainable,
-    clients: ClientsBySeed,
-    bounds: Sequence[RunSettings],
-    report: "_Reporter",
-    n_jobs: int | None,
-    studies: Studies,
-    n_trials: int,
-    true: str,
-) -> None:
-    log = report.log
-    log.append(studies.recovered({run.key for run in log.runs}))
-    others = [key for key in clients if key[0] != true and (true, key[1]) in clients]
-    n_rounds = [training.n_rounds(bounds[0])] * (len(clients) * n_trials)
-    left = _expected_seconds(training, clients, bounds, n_rounds, n_jobs)
-    report.begin(len(clients) * n_trials + len(others), left)
-    _run_all(studies.tasks(), report, n_jobs)
-    chosen = studies.winners(others, true)
-    tasks, n_left = _grid_tasks(training, clients, chosen, log.runs)
-    report.begin(len(log.runs) + n_left)
-    _run_all(tasks, report, n_jobs)
+        return Sweep(tuple(log.runs), where, tuple(runner.failed))
 
 
 def _check_arguments(
@@ -262,89 +225,105 @@ def _plain_grid(grid: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
     }
 
 
-def _grid_tasks(
-    training: Trainable,
-    clients: ClientsBySeed,
-    wanted: Iterable[tuple[str, int, RunSettings]],
-    finished: Sequence[FinishedRun],
-) -> tuple[list[Any], int]:
-    """The tasks that are left, with runs that can be trained side by side, and the number of runs."""
-    done = {run_key(run.population, run.seed, run.settings) for run in finished if not run.pruned}
-    left: dict[str, tuple[Task, list[RunSettings]]] = {}
-    tasks = {key: Task(*key, held) for key, held in clients.items()}
-    columns = training.columns(next(iter(tasks.values())))
-    for name, seed, settings in wanted:
-        key = run_key(name, seed, settings)
-        if key in done:
-            continue
-        done.add(key)
-        fixed = {k: v for k, v in settings.items() if k not in columns}
-        shared = json.dumps([name, seed, fixed]) if columns else key
-        left.setdefault(shared, (tasks[name, seed], []))[1].append(settings)
-    found = [
-        joblib.delayed(training.run)(task, group[i : i + MOST_COLUMNS])
-        for task, group in left.values()
-        for i in range(0, len(group), MOST_COLUMNS)
-    ]
-    return found, sum(len(group) for _, group in left.values())
+class _Runner:
+    """Does the runs that are left, keeps each as it arrives, and reports the progress."""
 
-
-def _expected_seconds(
-    training: Trainable,
-    clients: ClientsBySeed,
-    points: Sequence[Any],
-    n_rounds: Sequence[int],
-    n_jobs: int | None,
-) -> float | None:
-    """Seconds that tasks of very many rounds will take, from the first rounds of one; None for fewer."""
-    if sum(n_rounds) < _MANY_ROUNDS:
-        return None
-    key, held = next(iter(clients.items()))
-    began = monotonic()
-    training.run(Task(*key, held), [{**points[0], "n_rounds": _TIMED_ROUNDS}])
-    n_at_once: int = min(len(n_rounds), joblib.effective_n_jobs(-1 if n_jobs is None else n_jobs))
-    return (monotonic() - began) / _TIMED_ROUNDS * sum(n_rounds) / n_at_once
-
-
-def _run_all(tasks: Iterable[Any], report: "_Reporter", n_jobs: int | None) -> None:
-    """Run tasks on joblib's backend, and keep each result as it arrives."""
-    if n_jobs is None and joblib.parallel.get_active_backend()[1] is None:
-        n_jobs = -1
-    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-    try:
-        for runs in parallel(tasks):
-            report.ended(runs)
-    except BrokenExecutor as error:
-        raise TrainingError(
-            f"a worker died, perhaps because memory ran out; {len(report.log.runs)} finished runs "
-            "are kept: start the sweep again, with fewer jobs"
-        ) from error
-
-
-class _Reporter:
-    """Keeps runs and reports the progress."""
-
-    def __init__(self, log: RunLog, on_run: Callable[[SweepProgress], object] | None) -> None:
-        self.log, self.failed, self._on_run = log, list[FailedRun](), on_run
+    def __init__(
+        self,
+        training: Trainable,
+        clients: ClientsBySeed,
+        log: RunLog,
+        n_jobs: int | None,
+        on_run: Callable[[SweepProgress], object] | None,
+    ) -> None:
+        self._training, self._clients, self._log, self._on_run = training, clients, log, on_run
+        if n_jobs is None and joblib.parallel.get_active_backend()[1] is None:
+            n_jobs = -1
+        self._n_jobs, self.failed = n_jobs, list[FailedRun]()
         self._n_total, self._n_before, self._started = 0, 0, 0.0
+
+    def run_grid(self, points: Sequence[RunSettings]) -> None:
+        """Every setting on every population under every seed."""
+        wanted = [(name, seed, point) for name, seed in self._clients for point in points]
+        tasks, _ = self._tasks(wanted)
+        n_rounds = [max(map(self._training.n_rounds, columns)) for _, (_, columns), _ in tasks]
+        self._begin(len(wanted), self._expected_seconds(points[0], n_rounds))
+        self._run(tasks)
+
+    def run_search(self, studies: Studies, bound: RunSettings, n_trials: int, true: str) -> None:
+        """The trials of every study, then what won on other populations on the true clients."""
+        self._log.append(studies.recovered({run.key for run in self._log.runs}))
+        others = [
+            key for key in self._clients if key[0] != true and (true, key[1]) in self._clients
+        ]
+        n_runs = len(self._clients) * n_trials
+        seconds = self._expected_seconds(bound, [self._training.n_rounds(bound)] * n_runs)
+        self._begin(n_runs + len(others), seconds)
+        self._run(studies.tasks())
+        tasks, n_left = self._tasks(studies.winners(others, true))
+        self._begin(len(self._log.runs) + n_left)
+        self._run(tasks)
+
+    def _tasks(self, wanted: Iterable[tuple[str, int, RunSettings]]) -> tuple[list[Any], int]:
+        """The tasks that are left, with runs to be trained side by side, and the number of runs."""
+        done = {run_key(r.population, r.seed, r.settings) for r in self._log.runs if not r.pruned}
+        left: dict[str, tuple[Task, list[RunSettings]]] = {}
+        tasks = {key: Task(*key, held) for key, held in self._clients.items()}
+        columns = self._training.columns(next(iter(tasks.values())))
+        for name, seed, settings in wanted:
+            key = run_key(name, seed, settings)
+            if key in done:
+                continue
+            done.add(key)
+            fixed = {k: v for k, v in settings.items() if k not in columns}
+            shared = json.dumps([name, seed, fixed]) if columns else key
+            left.setdefault(shared, (tasks[name, seed], []))[1].append(settings)
+        found = [
+            joblib.delayed(self._training.run)(task, group[i : i + _MOST_COLUMNS])
+            for task, group in left.values()
+            for i in range(0, len(group), _MOST_COLUMNS)
+        ]
+        return found, sum(len(group) for _, group in left.values())
+
+    def _expected_seconds(self, point: RunSettings, n_rounds: Sequence[int]) -> float | None:
+        """Seconds that tasks of very many rounds will take, from the first rounds of one."""
+        if sum(n_rounds) < _MANY_ROUNDS:
+            return None
+        key, held = next(iter(self._clients.items()))
+        began = monotonic()
+        self._training.run(Task(*key, held), [{**point, "n_rounds": _TIMED_ROUNDS}])
+        n_jobs: int = joblib.effective_n_jobs(-1 if self._n_jobs is None else self._n_jobs)
+        each = (monotonic() - began) / _TIMED_ROUNDS
+        return each * sum(n_rounds) / min(len(n_rounds), n_jobs)
+
+    def _run(self, tasks: Iterable[Any]) -> None:
+        """Run tasks on joblib's backend, and keep each result as it arrives."""
+        parallel = joblib.Parallel(n_jobs=self._n_jobs, return_as="generator_unordered")
+        try:
+            for runs in parallel(tasks):
+                self._ended(runs)
+        except BrokenExecutor as error:
+            raise TrainingError(
+                f"a worker died, perhaps because memory ran out; {len(self._log.runs)} finished runs "
+                "are kept: start the sweep again, with fewer jobs"
+            ) from error
 
     @property
     def _n_done(self) -> int:
-        return len(self.log.runs) + len(self.failed)
+        return len(self._log.runs) + len(self.failed)
 
-    def begin(self, n_total: int, seconds_left: float | None = None) -> None:
+    def _begin(self, n_total: int, seconds_left: float | None = None) -> None:
         self._n_total, self._n_before, self._started = n_total, self._n_done, monotonic()
         self._report(None, seconds_left=seconds_left)
 
-    def ended(self, runs: Sequence[EndedRun]) -> None:
-        self.log.append([run for run in runs if isinstance(run, FinishedRun)])
+    def _ended(self, runs: Sequence[EndedRun]) -> None:
+        self._log.append([run for run in runs if isinstance(run, FinishedRun)])
         for run in runs:
             if isinstance(run, FailedRun):
                 self.failed.append(run)
-                self.log.keep_output(_file_name(run), run.output or run.error)
+                self._log.keep_output(_file_name(run), run.output or run.error)
         n_done = self._n_done  # those trained side by side ended together
-        each = (monotonic() - self._started) / (n_done - self._n_before)
-        left = each * (self._n_total - n_done)
+        left = (monotonic() - self._started) / (n_done - self._n_before) * (self._n_total - n_done)
         for n_unreported, run in zip(reversed(range(len(runs))), runs, strict=True):
             self._report(run, n_unreported, left)
 

@@ -251,11 +251,7 @@ class Coded:
 def modelled_names(
     names: Sequence[str], category: str | Sequence[str], *, where: str
 ) -> tuple[str, ...]:
-    """The columns that [data] category names, found as `--category` is.
-
-    >>> modelled_names(["origin", "dest"], "Origin, dest", where="points.npz")
-    ('origin', 'dest')
-    """
+    """The columns that [data] category names, found as `--category` is."""
     try:
         found = category_columns(names, category, option="[data] category")
     except CountsError as error:
@@ -264,12 +260,7 @@ def modelled_names(
 
 
 def modelled_column(columns: Mapping[str, NDArray[Any]], *, where: str) -> NDArray[Any]:
-    """The modelled feature of each point: the only column, or all of them crossed.
-
-    >>> columns = {"origin": np.array(["EWR", "JFK"]), "dest": np.array(["ATL", "ATL"])}
-    >>> modelled_column(columns, where="points.npz").tolist()
-    ['EWR × ATL', 'JFK × ATL']
-    """
+    """The modelled feature of each point: the only column, or all of them crossed."""
     if len(columns) == 1:
         return next(iter(columns.values()))
     try:

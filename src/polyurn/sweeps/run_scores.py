@@ -52,15 +52,9 @@ def score_runs(
         value = score(run, metric, last=last)
         reached = None if target is None else round_reached(run, metric, target)
         by_seed = scores.setdefault(run.population, {}).setdefault(run.seed, {})
-        by_seed[settings_key(run)] = RunScore(
-            worst if value is None else value, value is None, reached
-        )
+        key = json.dumps(dict(run.settings), sort_keys=True)
+        by_seed[key] = RunScore(worst if value is None else value, value is None, reached)
     return scores
-
-
-def settings_key(run: FinishedRun) -> str:
-    """The settings of a run as a text."""
-    return json.dumps(dict(run.settings), sort_keys=True)
 
 
 def score(run: FinishedRun, metric: str, *, last: float = LAST) -> float | None:
@@ -68,13 +62,6 @@ def score(run: FinishedRun, metric: str, *, last: float = LAST) -> float | None:
 
     A run counts as diverged, too, where one of them is not a finite number. `last` is the share of the
     evaluations, rounded up, and at least one.
-
-    >>> settings = {"n_rounds": 3}
-    >>> curve = {"accuracy": [0.2, 0.5, 0.7]}
-    >>> run = FinishedRun("true", 0, settings, "workers", [1, 2, 3], [3.0, 2.0, 1.0], curve,
-    ...                 {"accuracy": 0.7}, None, 0.0)
-    >>> score(run, "accuracy"), score(run, "loss", last=1.0)
-    (0.6, 2.0)
     """
     curve = _curve(run, metric)
     # 0.07 of 100 evaluations are seven, not eight, although 0.07 * 100 is a little more.
@@ -97,15 +84,7 @@ def worst_score(runs: Iterable[FinishedRun], metric: str, *, last: float = LAST)
 
 
 def round_reached(run: FinishedRun, metric: str, target: float) -> int | None:
-    """The first evaluated round whose metric reaches the target; None if none does, or if it diverged.
-
-    >>> settings = {"n_rounds": 30}
-    >>> curve = {"accuracy": [0.2, 0.5, 0.7]}
-    >>> run = FinishedRun("true", 0, settings, "workers", [10, 20, 30], [3.0, 2.0, 1.0], curve,
-    ...                 {"accuracy": 0.7}, None, 0.0)
-    >>> round_reached(run, "accuracy", 0.5), round_reached(run, "loss", 1.5)
-    (20, 30)
-    """
+    """The first evaluated round at the target; None without one, or if the run diverged."""
     sign = direction(metric)
     if run.diverged:
         return None
@@ -133,11 +112,7 @@ def _curve(run: FinishedRun, metric: str) -> Sequence[float | None]:
 
 
 def mean_difference(a: Floats, b: Floats) -> float:
-    """The mean over settings of |a - b|; NaN without any.
-
-    >>> mean_difference(np.array([0.5, 0.25]), np.array([0.25, 0.5]))
-    0.25
-    """
+    """The mean over settings of |a - b|; NaN without any."""
     return float(np.abs(a - b).mean()) if len(a) else math.nan
 
 
@@ -161,9 +136,6 @@ def regret(simulated: Floats, true: Floats, *, best: float | None = None) -> flo
     """The loss on the true clients from the choice that is best on the simulated ones.
 
     More is better here. Among equal choices the mean counts, as if one were drawn.
-
-    >>> regret(np.array([0.5, 0.9, 0.9]), np.array([0.8, 0.7, 0.5])).__round__(3)
-    0.2
     """
     chosen = true[simulated == simulated.max()].mean()
     return float((true.max() if best is None else best) - chosen)

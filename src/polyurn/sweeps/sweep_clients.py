@@ -95,8 +95,7 @@ def in_another_order(clients: Partition, seed: int) -> Partition:
     offsets = np.concatenate([[0], np.cumsum(clients.sizes[order])])
     indices = np.concatenate([clients[i] for i in order.tolist()])
     ids = None if clients.ids is None else clients.ids[order]
-    test = None if clients.test is None else clients.test
-    return Partition(offsets, indices, ids=ids, test=test)
+    return Partition(offsets, indices, ids=ids, test=clients.test)
 
 
 def _held(
@@ -141,21 +140,17 @@ def streams(name: str, seed: int) -> list[np.random.Generator]:
 
 @dataclass(frozen=True)
 class Models:
-    """The MDM and style files that the entries of a sweep name, by entry; each is read once."""
+    """The MDM and style files that the entries of a sweep name, by entry, and their categories."""
 
     mdms: Mapping[str, Saved[MDM]]
     styles: Mapping[str, Saved[Style]]
     categories: Side | None
 
-    def n_categories(self, codes: Ints) -> int:
-        """The number of categories of the models or of the data, whichever is larger."""
-        known = [saved.model.n_categories for saved in self.mdms.values()]
-        return max([int(codes.max()) + 1, *known])
-
 
 def read_models(config: SweepConfig) -> Models:
-    """Read the files, whose categories have to have the same names."""
-    mdms, styles = {}, {}
+    """Read the files, whose categories have to have the same names in one order."""
+    mdms: dict[str, Saved[MDM]] = {}
+    styles: dict[str, Saved[Style]] = {}
     found: list[tuple[str, str, Side]] = []
     for name, entry in config.clients.items():
         if entry.mdm is not None:
@@ -164,28 +159,14 @@ def read_models(config: SweepConfig) -> Models:
         if entry.style is not None:
             styles[name] = load_saved(config.folder / entry.style, Style)
             found.append((name, entry.style, styles[name].side))
-    return Models(mdms, styles, agreed(found))
-
-
-def agreed(files: Iterable[tuple[str, str, Side]]) -> Side | None:
-    """The categories of all files, by name in one order; None without files.
-
-    `files` are (population, file, names or their number). Those that differ are a `ParameterError`.
-
-    >>> agreed([("mdm", "mdm.json", ["cat", "dog"]), ("styled", "style.json", ["cat", "dog"])])
-    ['cat', 'dog']
-    """
-    known: Side | None = None
-    first = ""
-    for population, file, side in files:
-        if known is None:
-            known, first = side, file
-        elif side != known and not (isinstance(side, int) and isinstance(known, int)):
+    _, first, known = found[0] if found else ("", "", None)
+    for name, file, side in found:
+        if side != known and not (isinstance(side, int) and isinstance(known, int)):
             raise ParameterError(
-                f"[clients.{population}] expected {file} with the categories of {first}, in their "
-                f"order: {in_words(known)}, got {in_words(side)}"
+                f"[clients.{name}] expected {file} with the categories of {first}, in their order: "
+                f"{in_words(known or 0)}, got {in_words(side)}"
             )
-    return known
+    return Models(mdms, styles, known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,15 +228,16 @@ class CodedPoints:
     def _counts(
         self, name: str, entry: ClientsConfig, earlier: Mapping[str, ClientsOfSeed]
     ) -> _Asked:
-        n_categories, n_clients = self.models.n_categories(self.codes), entry.n_clients
+        known = [saved.model.n_categories for saved in self.models.mdms.values()]
+        n_categories, n_clients = max([int(self.codes.max()) + 1, *known]), entry.n_clients
         if name in self.models.mdms:
             mdm = self.models.mdms[name].model
             return lambda _, rng: mdm.sample(n_clients or 1, rng=rng)
         path = self.folder / str(entry.oracle)
         if entry.oracle is not None and path.suffix in _TABLES:
             declared = tuple(self.names) if isinstance(self.names, Sequence) else n_categories
-            known = read_clients(path, Reading(lambda _: None, over=True), declared).counts
-            return lambda _, rng: _some_of(known, n_clients, rng)
+            table = read_clients(path, Reading(lambda _: None, over=True), declared).counts
+            return lambda _, rng: _some_of(table, n_clients, rng)
         if not isinstance(entry.like, str):
             alone = _baseline(entry, self.codes, n_categories, None)
             return lambda _, rng: alone.sample(n_clients or 1, rng=rng)

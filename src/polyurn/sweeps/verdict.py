@@ -368,6 +368,8 @@ def _population(
         known = [value for value in found if not math.isnan(value)]
         return student_estimate(known, confidence=confidence)
 
+    ranks = over_seeds(rank_correlation(a, b) for a, b in values)
+
     def n_of(what: str, part: int) -> int:
         scores = [getattr(one[part], what) for seed in pairs for one in seed]
         return sum(score not in (None, False) for score in scores)
@@ -379,7 +381,8 @@ def _population(
         difference=over_seeds(mean_difference(a, b) for a, b in values),
         difference_of_means=mean_difference(*means),
         signed=over_seeds(float((a - b).mean()) for a, b in values),
-        rank_correlation=_within(over_seeds(rank_correlation(a, b) for a, b in values), 1.0),
+        # Student's interval knows no bounds.
+        rank_correlation=replace(ranks, low=max(ranks.low, -1.0), high=min(ranks.high, 1.0)),
         rank_correlation_of_means=rank_correlation(*means),
         regret=over_seeds(
             regret(sign * a, sign * b, best=most) for most, (a, b) in zip(best, values, strict=True)
@@ -391,11 +394,6 @@ def _population(
         n_reached=None if target is None else n_of("reached", 0),
         n_reached_true=None if target is None else n_of("reached", 1),
     )
-
-
-def _within(found: Estimate, most: float) -> Estimate:
-    """The same, with an interval from -most to most at the widest: Student's knows no bounds."""
-    return Estimate(found.value, max(found.low, -most), min(found.high, most))
 
 
 def _sentences(parts: Iterable[str]) -> str:
@@ -417,11 +415,7 @@ class Wording:
     confidence: float
 
     def number(self, value: float) -> str:
-        """A difference in the metric, without its unit.
-
-        >>> Wording("accuracy", True, 0.95).number(0.0318), Wording("loss", False, 0.95).number(0.5)
-        ('3.2', '0.5')
-        """
+        """A difference in the metric, without its unit."""
         if math.isnan(value):
             return "–"
         if not self.in_points:
@@ -447,13 +441,6 @@ class Wording:
         `found` has two differences of each: the signed one, simulated less true, and the absolute one.
         The number is the absolute difference, as the noise floor's is. Where the signed one is smaller,
         because errors cancel over settings or seeds, nothing is promised: they "are off by" it.
-
-        >>> iid, mdm = Estimate(0.032, 0.029, 0.035), Estimate(-0.004, -0.006, -0.002)
-        >>> wording, size = Wording("accuracy", True, 0.95), Estimate(0.004, 0.002, 0.006)
-        >>> wording.promises({"iid": (iid, iid), "mdm": (mdm, size)})
-        'IID clients promise 3.2 points too much, mdm clients 0.4 points too little'
-        >>> wording.promises({"a": (Estimate(-0.013, -0.05, 0.024), Estimate(0.07, 0.06, 0.08))})
-        'a clients are off by 7.0 points (in both directions)'
         """
         loss, parts, before = self.metric == LOSS, [], ""
         for name, (signed, absolute) in found.items():
@@ -473,14 +460,7 @@ class Wording:
         return f"the true clients trained again differ by {self.amount(difference.value)}"
 
     def nearer(self, first: str, second: str, paired: Estimate) -> str:
-        """Which of two populations is nearer to the true clients, by their difference.
-
-        >>> wording = Wording("accuracy", True, 0.95)
-        >>> wording.nearer("b", "a", Estimate(0.024, 0.019, 0.029))
-        'a clients are nearer to the true ones than b clients by 2.4 points (95 % interval 1.9 to 2.9)'
-        >>> wording.nearer("iid", "mdm", Estimate(0.003, -0.004, 0.01))
-        'it cannot be told which of mdm and IID clients are nearer: 0.3 points (-0.4 to 1.0)'
-        """
+        """Which of two populations is nearer to the true clients, by their difference."""
         # In the passive: the headline joins it to what clients are, and it is not they who cannot tell.
         unknown = f"it cannot be told which of {_called(second)} and {_clients(first)} are nearer"
         return self._paired(

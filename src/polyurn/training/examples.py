@@ -54,13 +54,9 @@ class Examples:
         test_features: ArrayLike,
         test_labels: ArrayLike,
     ) -> None:
-        given = {
-            "features": features,
-            "labels": labels,
-            "test_features": test_features,
-            "test_labels": test_labels,
-        }
-        for name, values in given.items():
+        names = ("features", "labels", "test_features", "test_labels")
+        given = (features, labels, test_features, test_labels)
+        for name, values in zip(names, given, strict=True):
             array = np.ascontiguousarray(numbers(values, name))
             if np.ndim(values) < 1 or len(array) == 0:
                 raise ParameterError(f"expected {name} as a non-empty array of numbers")
@@ -96,11 +92,7 @@ class Examples:
 
 
 def check_clients(clients: object, *, n_points: int, name: str = "clients") -> Partition:
-    """The same clients; a `ParameterError` if they are no partition of `n_points` points.
-
-    >>> check_clients(Partition.from_lists([[0, 2], [1]]), n_points=3)
-    Partition(n_clients=2, n_points=3)
-    """
+    """The same clients; a `ParameterError` if they are no partition of `n_points` points."""
     if not isinstance(clients, Partition):
         raise ParameterError(
             f"expected {name} as a Partition, got {type(clients).__name__}; make one with "

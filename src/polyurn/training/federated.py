@@ -257,11 +257,7 @@ class _Columns:
 
 
 def client_metrics(metrics: Iterable[str]) -> tuple[str, ...]:
-    """What the metrics on clients' own test points are called.
-
-    >>> client_metrics(["accuracy"])
-    ('client accuracy', 'client accuracy, 10th percentile')
-    """
+    """What the metrics on clients' own test points are called."""
     return tuple(f"client {name}{low}" for name in metrics for low in ("", ", 10th percentile"))
 
 

@@ -19,7 +19,7 @@ import torch
 
 import polyurn as pu
 from polyurn.comparison.estimates import student_estimate
-from polyurn.datasets.installed import digits
+from polyurn.datasets.dataset import digits
 
 RESULTS = Path(__file__).parent / "results" / "bfloat16.json"
 PRECISIONS = ("float32", "bfloat16")

@@ -81,10 +81,10 @@ ONLY_IN = {
     "psutil": {"federation.processes"},
     "pyarrow": {
         "client.candidates", "client.columns", "client.record_tables", "client.tables",
-        "datasets.installed", "storage",
+        "datasets.dataset", "storage",
     },
     "sklearn": {
-        "comparison.likeness", "datasets.installed", "integrations.sklearn",
+        "comparison.likeness", "datasets.dataset", "integrations.sklearn",
     },
     "threadpoolctl": {"aggregate.shard_aggregator", "comparison.likeness"},
     "distributed": {"aggregate.dask"},

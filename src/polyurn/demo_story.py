@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from polyurn.aggregate.local import LocalAggregator
 from polyurn.comparison.comparison_results import Comparison
 from polyurn.comparison.likeness import Compared, compare
-from polyurn.datasets.dataset import Dataset, LabelledPoints
-from polyurn.datasets.installed import digits, flights
+from polyurn.datasets.dataset import Dataset, LabelledPoints, digits, flights
 from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.model.paper_truths import truth

@@ -137,7 +137,7 @@ def _write_folders(
 ) -> None:
     import numpy as np
 
-    from polyurn.storage.client_folders import write_client_folders
+    from polyurn.storage.partitions import write_client_folders
 
     rows, paths = held.file.rows(), None
     labels = np.full(len(rows), "", dtype=object)

@@ -126,16 +126,13 @@ class Comparison(Plotted):
     @property
     def standing(self) -> str:
         """Whether the clients were held out, as far as it is known."""
+        whom = counted(self.n_clients, "client")
         if self.n_fitted is None:
-            n_clients = counted(self.n_clients, "client")
-            return f"compared with {n_clients}; polyurn cannot tell whether the model was fitted to them"
+            return f"compared with {whom}; polyurn cannot tell whether the model was fitted to them"
         if self.n_fitted == 0:
-            return (
-                f"compared with {counted(self.n_clients, 'client')} that were held out from fitting"
-            )
-        return (
-            f"compared with the clients that were fitted: {self.n_fitted:,} of {self.n_clients:,}"
-        )
+            return f"compared with {whom} that were held out from fitting"
+        n_fitted = f"{self.n_fitted:,} of {self.n_clients:,}"
+        return f"compared with the clients that were fitted: {n_fitted}"
 
     @property
     def simulated(self) -> Likeness:
@@ -192,7 +189,14 @@ class Comparison(Plotted):
             sentences.append(
                 f"{self.few}; a ratio in its range does not say that populations are alike"
             )
-        sentences.extend(self._copy(row) for row in self.rows if self._has_copies(row))
+        sentences += [
+            f"population {row.name!r} seems to hold true clients themselves: "
+            f"{row.n_shared:,} of {self.n_compared:,} are in it with the very same histogram "
+            f"({self.n_twins:,} have a twin among each other), so that its AUC may be far below 0.5 "
+            "and its ratios below 1: compare with clients that it does not hold"
+            for row in self.rows
+            if self._has_copies(row)
+        ]
         return tuple(sentences)
 
     def _has_copies(self, row: Likeness) -> bool:
@@ -202,25 +206,17 @@ class Comparison(Plotted):
         most_twins = self.n_twins + _UNSEEN
         return row.n_shared > most_twins * max(1.0, row.n_clients / self.n_compared)
 
-    def _copy(self, row: Likeness) -> str:
-        return (
-            f"population {row.name!r} seems to hold true clients themselves: "
-            f"{row.n_shared:,} of {self.n_compared:,} are in it with the very same histogram "
-            f"({self.n_twins:,} have a twin among each other), so that its AUC may be far below 0.5 "
-            "and its ratios below 1: compare with clients that it does not hold"
-        )
-
     def table(self) -> tuple[tuple[str, ...], ...]:
         """The table as texts: a head, and a line for each measure, with the true clients' last."""
         columns = {row.name: _measures(row) for row in self.rows}
-        true = _true_measures(self)
-        return (
-            ("", *columns, "true"),
-            *(
-                (name, *(texts[name] for texts in columns.values()), true.get(name, "–"))
-                for name in _measures(self.rows[0])
-            ),
-        )
+        true = dict.fromkeys(_measures(self.rows[0]), "–") | {
+            "clients": f"{self.n_compared:,}",
+            "sliced Wasserstein, ratio": f"{self.floors.sliced_wasserstein:.2f}",
+            "sizes, ratio": f"{self.floors.sizes:.2f}",
+            **_heterogeneity_measures(self.heterogeneity),
+        }
+        lines = ((name, *(of[name] for of in columns.values()), true[name]) for name in true)
+        return ("", *columns, "true"), *lines
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, for JSON: "Infinity" and "-Infinity" are texts, what is not defined is null."""
@@ -272,17 +268,6 @@ def _measures(row: Likeness) -> dict[str, str]:
         "sizes, points apart": short(row.size_distance),
         "sizes, KS": f"{row.size_ks:.3f}",
         **_heterogeneity_measures(row.heterogeneity),
-    }
-
-
-def _true_measures(comparison: Comparison) -> dict[str, str]:
-    """What there is to say about the true clients themselves."""
-    floors = comparison.floors
-    return {
-        "clients": f"{comparison.n_compared:,}",
-        "sliced Wasserstein, ratio": f"{floors.sliced_wasserstein:.2f}",
-        "sizes, ratio": f"{floors.sizes:.2f}",
-        **_heterogeneity_measures(comparison.heterogeneity),
     }
 
 

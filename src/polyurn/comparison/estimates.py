@@ -68,10 +68,8 @@ def reflected_interval(
     >>> reflected_interval(0.5, np.array([0.4, 0.45, 0.5]), 0.0, 1.0)
     (0.5, 0.6)
     """
-    low, high = interval(draws)
-    return float(np.clip(2 * value - high, least, most)), float(
-        np.clip(2 * value - low, least, most)
-    )
+    low, high = (2 * value - end for end in interval(draws))
+    return float(np.clip(high, least, most)), float(np.clip(low, least, most))
 
 
 def resample_weights(n_clients: int, n_draws: int, *, rng: Seed = None) -> Floats:

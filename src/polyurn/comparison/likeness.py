@@ -11,7 +11,7 @@ under the ROC curve (AUC) of 0.5 is perfect: they cannot tell simulated clients 
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
@@ -32,7 +32,7 @@ from polyurn.comparison.distances import (
     wasserstein_ratio,
 )
 from polyurn.comparison.estimates import Estimate, normal_estimate
-from polyurn.comparison.summaries import Dispersion, dispersion, heterogeneity
+from polyurn.comparison.summaries import dispersion, heterogeneity
 from polyurn.counts import Counts, check_counts
 from polyurn.errors import CountsError, MissingDependencyError, ParameterError
 from polyurn.model.mdm import MDM
@@ -40,7 +40,7 @@ from polyurn.model.names import Match, Side, columns_of, laid, n_of, names_of, p
 from polyurn.model.populations import Population, drawn_from
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import ids_of
-from polyurn.typed.declared import AtLeast, Bools, Floats, Ints, Seed
+from polyurn.typed.declared import AtLeast, Floats, Ints, Seed
 from polyurn.wording import counted
 
 
@@ -57,8 +57,13 @@ def two_sample_auc(
     rng = np.random.default_rng(rng)
     features = np.concatenate([simulated, true])
     kind = np.repeat([1, 0], [len(simulated), len(true)])
+    fold = np.empty(len(kind), dtype=np.int64)
+    for k in (0, 1):  # both kinds are dealt out evenly
+        mine = rng.permutation(np.flatnonzero(kind == k))
+        fold[mine] = np.arange(len(mine)) % n_folds
     placed: dict[int, list[Floats]] = {0: [], 1: []}
-    for train, test in _folds(kind, n_folds, rng):
+    for f in range(n_folds):
+        train, test = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
         score = _scores(features, kind, train, test, seed=int(rng.integers(2**31)))
         placed[1].append(_placements(score[kind[test] == 1], score[kind[test] == 0]))
         placed[0].append(1 - _placements(score[kind[test] == 0], score[kind[test] == 1]))
@@ -67,15 +72,6 @@ def two_sample_auc(
     variance = ones.var(ddof=1) / len(ones) + zeros.var(ddof=1) / len(zeros)
     error = 1.96 * np.sqrt(variance * (1 + n_folds / (n_folds - 1)))
     return Estimate(float(auc), float(max(auc - error, 0)), float(min(auc + error, 1)))
-
-
-def _folds(kind: Ints, n_folds: int, rng: np.random.Generator) -> list[tuple[Ints, Ints]]:
-    """(train, test) of each fold; both kinds are dealt out evenly."""
-    fold = np.empty(len(kind), dtype=np.int64)
-    for k in (0, 1):
-        mine = rng.permutation(np.flatnonzero(kind == k))
-        fold[mine] = np.arange(len(mine)) % n_folds
-    return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(n_folds)]
 
 
 def _placements(scores: Floats, others: Floats) -> Floats:
@@ -176,56 +172,59 @@ def compare(
     held_out = laid(table, ours, match)
     n_fitted = _n_fitted(to, held_out.shape[0], clients, fitted)
     true = _Clients.some_of(held_out, max_clients, "clients to compare with", rng)
+    m, same = len(true.counts), [row.tobytes() for row in true.counts]
     lines = directions(true.counts.shape[1], n_directions, rng=rng)
-    floors = _floors(true, lines, random_halves(len(true.counts), n_splits, rng=rng))
-    wanted = n_clients or min(max_clients, _TIMES_HELD_OUT * len(true.counts))
+    halves = random_halves(m, n_splits, rng=rng)
+    floors = Floors(
+        energy=energy_floor(true.shares, halves),
+        sliced_wasserstein=wasserstein_floor(true.shares @ lines, halves),
+        sizes=wasserstein_floor(true.sizes, halves),
+    )
+    wanted = n_clients or min(max_clients, _TIMES_HELD_OUT * m)
     rows, nulls = [], dict[int, tuple[float, float]]()
     for name, population in populations.items():
         counts, own = _drawn(population, wanted, ours, match, name, rng)
         drawn = _Clients.some_of(counts, max_clients, f"clients of population {name!r}", rng)
-        log_likelihoods = _log_likelihoods(population, held_out[:, own])
-        energy = energy_distance(drawn.shares, true.shares)
-        sizes = {"n": len(drawn.counts), "m": len(true.counts)}
-        if sizes["n"] not in nulls:  # populations are mostly of one size
-            nulls[sizes["n"]] = energy_null(true.shares, n=sizes["n"], n_splits=n_splits, rng=rng)
-        rows.append(
-            Likeness(
-                name=name,
-                n_clients=len(drawn.counts),
-                log_likelihood=log_likelihoods[0],
-                log_likelihood_given_size=log_likelihoods[1],
-                energy_distance=energy,
-                energy_ratio=energy_ratio(energy, floors.energy, **sizes),
-                energy_null=nulls[len(drawn.counts)],
-                sliced_wasserstein=wasserstein_distance(drawn.shares @ lines, true.shares @ lines),
-                sliced_wasserstein_ratio=wasserstein_ratio(
-                    drawn.shares @ lines, true.shares @ lines, floors.sliced_wasserstein
-                ),
-                auc=_auc(drawn, true, n_folds, rng),
-                size_distance=wasserstein_distance(drawn.sizes, true.sizes),
-                size_ratio=wasserstein_ratio(drawn.sizes, true.sizes, floors.sizes),
-                size_ks=_ks(drawn.sizes, true.sizes),
-                n_shared=_n_shared(true.counts, drawn.counts),
-                heterogeneity=heterogeneity(drawn.counts, n_bootstrap=n_bootstrap, rng=rng),
-                dispersion=_dispersion(
-                    population,
-                    true.counts[:, own],
-                    drawn.counts[:, own],
-                    log_likelihoods[0],
-                    n_bootstrap,
-                    rng,
-                ),
-                n_expected=_n_expected(population, true.counts[:, own], len(drawn.counts)),
-            )
+        energy, n = energy_distance(drawn.shares, true.shares), len(drawn.counts)
+        if n not in nulls:  # populations are mostly of one size
+            nulls[n] = energy_null(true.shares, n=n, n_splits=n_splits, rng=rng)
+        on_lines, true_on_lines = drawn.shares @ lines, true.shares @ lines
+        auc = None
+        if n_folds:  # with as many clients of each kind, if there are
+            auc = two_sample_auc(drawn.features[:m], true.features, n_folds=n_folds, rng=rng)
+        known = {row.tobytes() for row in drawn.counts}
+        row = Likeness(
+            name=name,
+            n_clients=n,
+            log_likelihood=None,
+            log_likelihood_given_size=None,
+            energy_distance=energy,
+            energy_ratio=energy_ratio(energy, floors.energy, n=n, m=m),
+            energy_null=nulls[n],
+            sliced_wasserstein=wasserstein_distance(on_lines, true_on_lines),
+            sliced_wasserstein_ratio=wasserstein_ratio(
+                on_lines, true_on_lines, floors.sliced_wasserstein
+            ),
+            auc=auc,
+            size_distance=wasserstein_distance(drawn.sizes, true.sizes),
+            size_ratio=wasserstein_ratio(drawn.sizes, true.sizes, floors.sizes),
+            size_ks=float(ks_2samp(drawn.sizes[:, 0], true.sizes[:, 0], method="asymp").statistic),
+            n_shared=sum(client in known for client in same),
+            heterogeneity=heterogeneity(drawn.counts, n_bootstrap=n_bootstrap, rng=rng),
+            dispersion=None,
         )
+        if isinstance(population, MDM):
+            tables = (true.counts[:, own], drawn.counts[:, own])
+            row = _of_model(row, population, held_out[:, own], *tables, n_bootstrap, rng)
+        rows.append(row)
     return Comparison(
         rows=tuple(rows),
         floors=floors,
         heterogeneity=heterogeneity(true.counts, n_bootstrap=n_bootstrap, rng=rng),
         n_clients=held_out.shape[0],
-        n_compared=len(true.counts),
+        n_compared=m,
         n_fitted=n_fitted,
-        n_twins=_n_twins(true.counts),
+        n_twins=sum(times for times in Counter(same).values() if times > 1),
     )
 
 
@@ -249,6 +248,11 @@ class _Clients:
         dense = table if isinstance(table, np.ndarray) else table.toarray()
         sizes = dense.sum(axis=1, keepdims=True).astype(np.float64)
         return cls(dense.astype(np.int64), dense / sizes, sizes)
+
+    @property
+    def features(self) -> Floats:
+        """What the two-sample test sees, shape (n, C + 1)."""
+        return np.concatenate([self.shares, self.sizes], axis=1)
 
 
 def _categories(populations: Mapping[str, Compared], table: object) -> Side:
@@ -281,77 +285,32 @@ def _drawn(
         raise type(error)(f"population {name!r}: {error}") from None
 
 
-def _floors(true: _Clients, lines: Floats, halves: Bools) -> Floors:
-    return Floors(
-        energy=energy_floor(true.shares, halves),
-        sliced_wasserstein=wasserstein_floor(true.shares @ lines, halves),
-        sizes=wasserstein_floor(true.sizes, halves),
-    )
-
-
-def _log_likelihoods(
-    population: Compared, held_out: Counts
-) -> tuple[Estimate, Estimate] | tuple[None, None]:
-    """Mean log q(c, n) and log q(c | n) of all the held-out clients, where there is a q."""
-    if not isinstance(population, MDM):
-        return None, None
-    joint, given_size = population.logpmf(held_out), population.logpmf_given_size(held_out)
-    # A size that no component can have makes q(c | n) undefined; the client is impossible all the same.
-    given_size = np.where(np.isnan(given_size), -np.inf, given_size)
-    return normal_estimate(joint), normal_estimate(given_size)
-
-
-def _auc(
-    drawn: _Clients, true: _Clients, n_folds: int, rng: np.random.Generator
-) -> Estimate | None:
-    """The two-sample test, with as many clients of each kind if there are."""
-    if n_folds == 0:
-        return None
-    features = [
-        np.concatenate([part.shares, part.sizes], axis=1)[: len(true.counts)]
-        for part in (drawn, true)
-    ]
-    return two_sample_auc(*features, n_folds=n_folds, rng=rng)
-
-
-def _ks(x: Floats, y: Floats) -> float:
-    """Largest difference of the two distribution functions, 0 to 1."""
-    return float(ks_2samp(x[:, 0], y[:, 0], method="asymp").statistic)
-
-
-def _n_shared(true: Ints, drawn: Ints) -> int:
-    """How many true clients have a client with the very same histogram among those drawn."""
-    known = {row.tobytes() for row in drawn}
-    return sum(row.tobytes() in known for row in true)
-
-
-def _n_expected(population: Compared, true: Ints, n_drawn: int) -> float | None:
-    """`_n_shared` in the mean over draws of an MDM: 1 - (1 - q(c))^n for each true client."""
-    if not isinstance(population, MDM):
-        return None
-    logs = population.logpmf(true)
-    return float(-np.expm1(n_drawn * np.log1p(-np.minimum(np.exp(logs), 1 - 1e-12))).sum())
-
-
-def _n_twins(true: Ints) -> int:
-    """How many true clients have the very same histogram as another of them."""
-    times = Counter(row.tobytes() for row in true)
-    return sum(n for n in times.values() if n > 1)
-
-
-def _dispersion(
-    population: Compared,
+def _of_model(
+    row: Likeness,
+    mdm: MDM,
+    held_out: Counts,
     true: Ints,
     drawn: Ints,
-    log_likelihood: Estimate | None,
     n_bootstrap: int,
     rng: np.random.Generator,
-) -> Dispersion | None:
-    if not isinstance(population, MDM) or log_likelihood is None:
-        return None
-    if not np.isfinite(log_likelihood.value):  # some client belongs to no component
-        return None
-    return dispersion(population, true=true, simulated=drawn, n_bootstrap=n_bootstrap, rng=rng)
+) -> Likeness:
+    """A row with what only a model has: the log-likelihood of all the held-out clients, the dispersion
+    of those compared, and how many of these would be drawn by chance, Σ 1 - (1 - q(c))^n.
+    """
+    # A size that no component can have makes q(c | n) undefined; the client is impossible all the same.
+    given_size = mdm.logpmf_given_size(held_out)
+    given_size[np.isnan(given_size)] = -np.inf
+    log_likelihood, dispersed = normal_estimate(mdm.logpmf(held_out)), None
+    if np.isfinite(log_likelihood.value):  # or else some client belongs to no component
+        dispersed = dispersion(mdm, true=true, simulated=drawn, n_bootstrap=n_bootstrap, rng=rng)
+    chances = np.minimum(np.exp(mdm.logpmf(true)), 1 - 1e-12)
+    return replace(
+        row,
+        log_likelihood=log_likelihood,
+        log_likelihood_given_size=normal_estimate(given_size),
+        dispersion=dispersed,
+        n_expected=float(-np.expm1(row.n_clients * np.log1p(-chances)).sum()),
+    )
 
 
 def _n_fitted(

@@ -132,8 +132,11 @@ def style_dispersion(
         raise ParameterError(f"expected at least two points, got {len(rows)}")
     rng = np.random.default_rng(rng)
     owner = np.unique(whose, return_inverse=True)[1]
-    residuals, spreads = _residuals(rows, codes)
-    n_clients, n_labels = int(owner.max()) + 1, len(spreads)
+    n_clients, n_labels = int(owner.max()) + 1, int(codes.max()) + 1
+    n_points, centres = _means(rows, codes, n_labels)
+    residuals = rows - centres[codes]
+    squares = np.bincount(codes, np.square(residuals).sum(axis=1), minlength=n_labels)
+    spreads = squares / np.maximum(n_points, 1)  # tr Cov(r) of each label
     weights = resample_weights(n_clients, n_bootstrap, rng=rng)
     sizes, means = _means(residuals, owner, n_clients)
     total = float(np.mean(np.square(residuals).sum(axis=1)))
@@ -151,15 +154,6 @@ def style_dispersion(
         label_effect=correlation,
         label_effect_floor=floor,
     )
-
-
-def _residuals(rows: Floats, codes: Ints) -> tuple[Floats, Floats]:
-    """The points less the mean of their label, and tr Cov of each label."""
-    n_labels = int(codes.max()) + 1
-    n_points, means = _means(rows, codes, n_labels)
-    residuals = rows - means[codes]
-    squares = np.bincount(codes, np.square(residuals).sum(axis=1), minlength=n_labels)
-    return residuals, squares / np.maximum(n_points, 1)
 
 
 def _means(rows: Floats, groups: Ints, n_groups: int) -> tuple[Ints, Floats]:

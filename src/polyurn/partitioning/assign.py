@@ -121,8 +121,15 @@ def partition(
     table, categories = _histograms(clients, n_clients, rng)
     if shortfall == "resample" and population is None:
         population = drawn_from(clients)
-    _check_settings(shortfall, population, table.shape[1])
+    if (shortfall == "resample") != (population is not None):
+        raise ParameterError("expected a population with shortfall='resample', and only then")
     if population is not None:  # whose categories may be in another order
+        n_theirs = check_population(population).n_categories
+        if n_theirs != table.shape[1]:
+            raise ParameterError(
+                f"expected a population of {table.shape[1]:,} categories, like the clients, got one of "
+                f"{n_theirs:,}"
+            )
         theirs, categories = categories, side_of(population, table.shape[1])
         table = table[:, np.argsort(positions(theirs, categories))]
     codes = check_labels(labels, categories, match)
@@ -239,17 +246,16 @@ def held_categories(counts: object, labels: ArrayLike) -> Counts:
     table = check_counts(counts)
     there = has_points(labels, table.shape[1])
     if isinstance(table, np.ndarray):
-        kept = np.where(there, table, 0)
-        return np.asarray(kept[kept.sum(axis=1) > 0])
-    held = sparse.csr_array(table.multiply(there[None]))
-    held.eliminate_zeros()
-    return held[np.flatnonzero(np.asarray(held.sum(axis=1)).reshape(-1) > 0)]
+        kept: Counts = np.where(there, table, 0)
+    else:
+        kept = sparse.csr_array(table.multiply(there[None]))
+        kept.eliminate_zeros()
+    return kept[np.flatnonzero(client_sizes(kept))]
 
 
 def has_points(labels: ArrayLike, n_categories: int) -> Bools:
     """Which of so many categories the proxy data have, shape (n_categories,)."""
-    codes = numbers(labels, "labels")
-    return np.isin(np.arange(n_categories), codes)
+    return np.isin(np.arange(n_categories), numbers(labels, "labels"))
 
 
 def _histograms(
@@ -320,18 +326,15 @@ def _given(
     shuffle_clients(offsets, indices, rng)
     used = np.zeros(n_points, bool)
     used[indices] = True
+    n_repeats = 0  # points of a client beyond one of each that there is
+    if (_column_max(table) > available).any():
+        held = sparse.coo_array(table)
+        n_repeats = int(np.maximum(held.data - available[held.col], 0).sum())
     report = PartitionReport(
-        available=available,
-        asked=asked,
-        given=_column_sums(table),
-        n_used=int(used.sum()),
-        n_repeats=_n_repeats(table, available),
-        redrawn=redrawn,
-        cut=cut,
-        replace=replace,
-        shortfall=shortfall,
+        available=available, asked=asked, given=_column_sums(table), n_used=int(used.sum()),
+        n_repeats=n_repeats, redrawn=redrawn, cut=cut, replace=replace, shortfall=shortfall,
         style=served,
-    )
+    )  # fmt: skip
     return Partition(offsets, indices, report)
 
 
@@ -349,19 +352,6 @@ def _with_style(
     return style, features
 
 
-def _check_settings(shortfall: Shortfall, population: Population | None, n_categories: int) -> None:
-    if (shortfall == "resample") != (population is not None):
-        raise ParameterError("expected a population with shortfall='resample', and only then")
-    if population is None:
-        return
-    n_other = check_population(population).n_categories
-    if n_other != n_categories:
-        raise ParameterError(
-            f"expected a population of {n_categories:,} categories, like the clients, got one of "
-            f"{n_other:,}"
-        )
-
-
 def _column_sums(table: Counts) -> Ints:
     return np.asarray(table.sum(axis=0, dtype=np.int64)).reshape(-1)
 
@@ -370,22 +360,6 @@ def _column_max(table: Counts) -> Ints:
     if isinstance(table, np.ndarray):
         return np.asarray(table.max(axis=0), np.int64)
     return np.asarray(table.max(axis=0).toarray(), np.int64).reshape(-1)
-
-
-def _n_repeats(table: Counts, available: Ints) -> int:
-    """How many points clients are given beyond one of each that there is."""
-    if not (_column_max(table) > available).any():
-        return 0
-    cells = sparse.coo_array(table)
-    return int(np.maximum(cells.data - available[cells.col], 0).sum())
-
-
-def _short_clients(table: Counts, available: Ints) -> Ints:
-    """Clients that ask for more points of a category than there are."""
-    if isinstance(table, np.ndarray):
-        return np.flatnonzero((table > available).any(axis=1))
-    clients = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
-    return np.unique(clients[table.data > available[table.indices]])
 
 
 def _refuse(needed: Ints, available: Ints) -> None:
@@ -417,7 +391,8 @@ def _resample(
             return table, np.empty(0, np.int64)
         served = serve(dense(table), available, population, rng)
         return served.counts, served.redrawn
-    short = _short_clients(table, available)
+    cells = sparse.coo_array(table)
+    short = np.unique(cells.row[cells.data > available[cells.col]]).astype(np.int64)
     if len(short) == 0:
         return table, short
     counts = dense(table)

@@ -58,14 +58,10 @@ class StyleReport:
 
     def to_json(self) -> dict[str, Any]:
         """The report as JSON has it; null for a label that nobody asks for."""
-        sizes = {"effective_median": self.effective_median, "effective_low": self.effective_low}
-        return {
-            "n_directions": self.n_directions,
-            "n_directions_used": self.n_directions_used,
-            "served": self.served,
-        } | {
-            name: [None if np.isnan(n) else round(float(n), 1) for n in found]
-            for name, found in sizes.items()
+        names = ("n_directions", "n_directions_used", "served")
+        return {name: getattr(self, name) for name in names} | {
+            name: [None if np.isnan(n) else round(float(n), 1) for n in getattr(self, name)]
+            for name in ("effective_median", "effective_low")
         }
 
     @property
@@ -293,6 +289,13 @@ class Partition(Plotted):
                 "dataset whose labels were partitioned"
             )
 
+    def _check_one_each(self, given: NDArray[Any], what: str) -> None:
+        n_points = int(self.indices.max(initial=-1)) + 1
+        if given.ndim != 1 or len(given) < n_points:
+            raise ParameterError(
+                f"expected a {what} for each of {n_points} points, got shape {given.shape}"
+            )
+
     def renumbered(self, positions: ArrayLike) -> "Partition":
         """The same clients, where point i is point `positions[i]`, of shape (n_points,), of other data.
 
@@ -302,11 +305,7 @@ class Partition(Plotted):
         [10, 12, 11]
         """
         given = numbers(positions, "positions")
-        if given.ndim != 1 or len(given) <= self.indices.max():
-            raise ParameterError(
-                f"expected a position for each of {int(self.indices.max()) + 1} points, "
-                f"got shape {given.shape}"
-            )
+        self._check_one_each(given, "position")
         test = None if self.test is None else self.test.renumbered(given)
         return replace(self, indices=given[self.indices], test=test)
 
@@ -334,11 +333,7 @@ class Partition(Plotted):
         if not 0 < share < 1:
             raise ParameterError(f"expected a share of points above 0 and below 1, got {share}")
         given = plain_array(labels, "labels")
-        if given.ndim != 1 or len(given) <= self.indices.max(initial=0):
-            raise ParameterError(
-                f"expected a label for each of {int(self.indices.max()) + 1} points, "
-                f"got shape {given.shape}"
-            )
+        self._check_one_each(given, "label")
         rng, owner, sizes = np.random.default_rng(rng), self.clients, self.sizes
         codes = np.unique(given, return_inverse=True)[1][self.indices]
         # In the order of clients and their categories, every so many-th point is a test point.
@@ -426,8 +421,7 @@ class Partition(Plotted):
         return f"Partition(n_clients={len(self)}, n_points={len(self.indices)})"
 
     def __str__(self) -> str:
-        sizes = np.diff(self.offsets)
-        least, middle, most = np.quantile(sizes, (0, 0.5, 1)) if len(sizes) else (0, 0, 0)
+        least, middle, most = np.quantile(self.sizes, (0, 0.5, 1))
         rows = [
             ("clients", f"{len(self):,}"),
             ("points", f"{len(self.indices):,}"),
@@ -437,8 +431,7 @@ class Partition(Plotted):
 
     def to_pandas(self) -> Any:
         """A data frame with a row for each point: the position of its client, and its own."""
-        owners = np.repeat(np.arange(len(self)), np.diff(self.offsets))
-        return data_frame({"client": owners.tolist(), "row": self.indices.tolist()})
+        return data_frame({"client": self.clients.tolist(), "row": self.indices.tolist()})
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from polyurn.client.crossing import crossed
 from polyurn.client.layout import category_columns, column_text
 from polyurn.comparison.client_splits import split_rows
-from polyurn.datasets.installed import digits
+from polyurn.datasets.dataset import digits
 from polyurn.errors import CountsError, FileError, ParameterError
 from polyurn.model.names import SIGN, Match, Side, positions, renamed
 from polyurn.storage.npz_files import read_arrays

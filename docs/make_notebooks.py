@@ -48,7 +48,7 @@ def run(script, pictures):
                 name = f"{script.stem}-{len(parts)}.png"
                 figure.save(name)
                 Image.open(name).convert("RGB").quantize(64).save(pictures / name, optimize=True)
-                parts.append(f"![{figure.title}](../pictures/notebooks/{name})\n\n*{figure.says}*")
+                parts.append(f"![{figure.title}](../pictures/notebooks/{name})")
             elif shown:
                 parts.append(f"```text\n{shown}\n```")
     where = f"This page is `examples/notebooks/{script.name}`, as it ran."
@@ -84,8 +84,8 @@ def output(source, known):
 
 
 def without_outputs(page):
-    """The page but for what its cells printed and what is said of its pictures."""
-    return re.sub(r"^\*.*\*$", "", _OUTPUT.sub("", page), flags=re.MULTILINE)
+    """The page but for what its cells printed."""
+    return _OUTPUT.sub("", page)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ napoleon_use_ivar = True  # a dataclass field is described once, under its class
 napoleon_use_param = napoleon_use_rtype = False  # types are prose: "int array of shape ..."
 autodoc_typehints = "none"  # the docstrings give types together with shapes
 autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True}
 suppress_warnings = ["ref.python"]  # "shape (n_clients,)" is prose, whatever else has that name
 
 

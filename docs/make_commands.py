@@ -56,11 +56,17 @@ def sections(command, title: str, shared: set[str]) -> Iterator[str]:
         lines = described(command)
         own = "\n".join(line for line in lines.values() if line not in shared)
         also = together([name for name, line in lines.items() if line in shared])
-        yield f"\n## {title}\n\n{command.help}\n"
+        yield f"\n## {title}\n\n{introduced(command)}\n"
         yield f"\n{own}\n" if own else ""
         yield f"\nAlso {', '.join(also)}.\n" if also else ""
     for name, one in getattr(command, "commands", {}).items():
         yield from sections(one, f"{title} {name}", shared)
+
+
+def introduced(command) -> str:
+    """What a command does, in a sentence, and its examples. `--help` has more."""
+    first, *more = command.help.split("\n\n")
+    return "\n\n".join([first, *(part for part in more if part.startswith("Example"))])
 
 
 def together(names: list[str]) -> list[str]:

@@ -21,7 +21,7 @@ from polyurn.errors import CountsError, FileError, ParameterError
 from polyurn.model.names import SIGN, Match, Side, positions, renamed
 from polyurn.storage.npz_files import read_arrays
 from polyurn.storage.table_files import read_table
-from polyurn.sweeps.config import ClientsConfig, DataConfig, SweepConfig
+from polyurn.sweeps.config import DataConfig, SweepConfig
 from polyurn.sweeps.sweep_clients import LEAST_KNOWN, ClientsOfSeed, CodedPoints, read_models
 from polyurn.training.examples import Examples, class_labels
 from polyurn.typed.arrays import ids_of
@@ -89,12 +89,12 @@ class _Table:
 def read_inputs(config: SweepConfig) -> Inputs:
     """Read the data and the clients that a file names."""
     owners = {entry.column for entry in config.clients.values()}
-    if config.trainer is not None:
-        table = _labels(config.data, config.folder)
+    only_labels = config.trainer is not None
+    table = _points(config.data, config.folder, owners, only_labels=only_labels)
+    if only_labels:
         chosen, data = np.arange(len(table.features)), None
         labels = table.column(config.data.label)
     else:
-        table = _points(config.data, config.folder, owners)
         chosen, held_out = _split(table, config.data)
         labels = class_labels(table.column(config.data.label), config.data.label)
         test = table.test or (table.features[held_out], labels[held_out])
@@ -122,8 +122,10 @@ def read_inputs(config: SweepConfig) -> Inputs:
             if entry.column is not None:
                 whose = table.column(entry.column)
                 owners_of = ids_of(whose, f"the column {entry.column!r}")[chosen]
-            features = _style_features(entry, table)[chosen] if entry.style else None
-            populations[name] = there.clients(name, entry, owners_of, features, populations)
+            of_style = entry.style_features
+            features = table.features if of_style is None else table.column(of_style)
+            given = features[chosen] if entry.style else None
+            populations[name] = there.clients(name, entry, owners_of, given, populations)
             if text := there.lacking(name):
                 remarks.append(f"[clients.{name}] {text}")
         except ParameterError as error:
@@ -142,33 +144,33 @@ def _class_counts(data: Examples, clients: ClientsOfSeed, config: SweepConfig) -
     return np.bincount(held, minlength=n_classes)
 
 
-def _style_features(entry: ClientsConfig, table: _Table) -> NDArray[Any]:
-    """The features in which a style is measured, of all points."""
-    name = entry.style_features
-    return table.features if name is None else table.column(name)
-
-
-def _labels(asked: DataConfig, folder: Path) -> _Table:
-    """The points without features, which a trainer of the user's reads."""
-    if asked.builtin is not None or Path(str(asked.file)).suffix == ".npz":
-        return _points(asked, folder, set())
-    path = folder / str(asked.file)
-    table = read_table(path)
-    columns = {name: table[name].to_numpy() for name in table.column_names}
-    return _Table(np.empty((table.num_rows, 0)), columns, None, str(path))
-
-
-def _points(asked: DataConfig, folder: Path, owners: set[str | None]) -> _Table:
+def _points(
+    asked: DataConfig, folder: Path, owners: set[str | None], *, only_labels: bool
+) -> _Table:
+    """The points of the data; a trainer of the user's reads their features itself."""
     if asked.builtin is not None:
         found = digits().train
         pictures = _shaped(np.asarray(found.features).reshape(-1, 1, 8, 8), asked)
         return _Table(pictures, {asked.label: found.labels}, None, "the digits data")
     path = folder / str(asked.file)
-    if path.suffix == ".parquet":
-        return _from_parquet(asked, path, owners)
-    if path.suffix != ".npz":
+    if path.suffix == ".npz":
+        return _from_npz(asked, path)
+    if path.suffix != ".parquet" and not only_labels:
         raise FileError(f"expected an .npz or .parquet file of points, got {path.name!r}")
-    return _from_npz(asked, path)
+    table = read_table(path)
+    columns = {name: table[name].to_numpy() for name in table.column_names}
+    features = np.empty((table.num_rows, 0))
+    if not only_labels:
+        modelled = modelled_names([*columns], asked.category or asked.label, where=str(path))
+        others = columns.keys() - {asked.label, *modelled, *owners, "client"}
+        numeric = [columns[n] for n in columns if n in others and columns[n].dtype.kind in "biuf"]
+        if not numeric:
+            raise ParameterError(
+                f"{path}: expected at least one column of numbers that is no label, category or client, "
+                f"to use as features, got {shown([*columns])}"
+            )
+        features = _shaped(np.column_stack(numeric), asked)
+    return _Table(features, columns, None, str(path))
 
 
 def _from_npz(asked: DataConfig, path: Path) -> _Table:
@@ -187,24 +189,6 @@ def _from_npz(asked: DataConfig, path: Path) -> _Table:
         test_labels = class_labels(arrays.pop("test_labels"), "test_labels")
         test = (_shaped(arrays.pop("test_features"), asked), test_labels)
     return _Table(features, arrays, test, str(path))
-
-
-def _from_parquet(asked: DataConfig, path: Path, owners: set[str | None]) -> _Table:
-    table = read_table(path)
-    columns = {name: table[name].to_numpy() for name in table.column_names}
-    modelled = modelled_names([*columns], asked.category or asked.label, where=str(path))
-    not_features = {asked.label, *modelled, *owners, "client"}
-    features = [
-        column
-        for name, column in columns.items()
-        if name not in not_features and column.dtype.kind in "biuf"
-    ]
-    if not features:
-        raise ParameterError(
-            f"{path}: expected at least one column of numbers that is no label, category or client, "
-            f"to use as features, got {shown([*columns])}"
-        )
-    return _Table(_shaped(np.column_stack(features), asked), columns, None, str(path))
 
 
 def _shaped(features: NDArray[Any], asked: DataConfig) -> NDArray[Any]:

@@ -35,7 +35,12 @@ def prepare(
 ) -> Work:
     """The model with its first weights, and the data as tensors of its type, on the device."""
     module = build(model, data, seed=seed, loss=loss)
-    target = _device(device)
+    try:
+        target = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    except RuntimeError as error:
+        raise ParameterError(
+            f"expected device as torch names one ('cpu', 'cuda', ...), got {shown(device)}"
+        ) from error
     dtype = layout(module).dtype
     points = TensorPoints(
         *(
@@ -43,24 +48,8 @@ def prepare(
             for array in (data.features, data.labels, data.test_features, data.test_labels)
         )
     )
-    return Work(
-        model=module,
-        layout=layout(module, channels_last=_takes_channels_last(module, points)),
-        points=points,
-        clients=clients,
-        loss=loss,
-        metrics=metrics,
-        seed=seed,
-    )
-
-
-def _device(name: str | None) -> torch.device:
-    try:
-        return torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
-    except RuntimeError as error:
-        raise ParameterError(
-            f"expected device as torch names one ('cpu', 'cuda', ...), got {shown(name)}"
-        ) from error
+    found = layout(module, channels_last=_takes_channels_last(module, points))
+    return Work(module, found, points, clients, loss, dict(metrics), seed)
 
 
 def build(
@@ -71,14 +60,11 @@ def build(
         raise ParameterError(
             f"expected a model's name, or a function that builds one, got {shown(model)}"
         )
-    function = (
-        named_model(model, data.features.shape[1:], n_classes(data))
-        if isinstance(model, str)
-        else model
-    )
+    if isinstance(model, str):
+        model = named_model(model, data.features.shape[1:], n_classes(data))
     with alone():
         torch.manual_seed(schedule.start(seed=seed))
-        module = function()
+        module = model()
         if not isinstance(module, nn.Module):
             raise ParameterError(
                 f"expected model() to return a torch.nn.Module, got {type(module)}"

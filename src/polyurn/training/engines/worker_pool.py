@@ -65,7 +65,11 @@ class ProcessEngine:
             self._workers = [_Process() for _ in range(n_workers)]
             self._threads = ThreadPoolExecutor(n_workers)
             try:
-                hello = _described(work, shared.folder)
+                sent = {n: v for n, v in vars(work).items() if n not in ("points", "clients")}
+                # Packed so that functions of any kind arrive.
+                hello = joblib.wrap_non_picklable_objects(
+                    {"folder": str(shared.folder), **sent}, keep_wrapper=False
+                )
                 list(self._threads.map(lambda worker: worker.ask(hello), self._workers))
             except BaseException:
                 self.__exit__()
@@ -193,19 +197,6 @@ class _SharedFolder:
 
     def __exit__(self, *error: object) -> None:
         shutil.rmtree(self.folder)  # what is mapped stays until the last process lets go of it
-
-
-def _described(work: Work, folder: Path) -> object:
-    """What a worker needs to know, packed so that functions of any kind arrive."""
-    described = {
-        "folder": str(folder),
-        "model": work.model,
-        "layout": work.layout,
-        "loss": work.loss,
-        "metrics": dict(work.metrics),
-        "seed": work.seed,
-    }
-    return joblib.wrap_non_picklable_objects(described, keep_wrapper=False)
 
 
 def _cause(code: int) -> str:

@@ -51,19 +51,11 @@ class _Tasks:
         def array(name: str) -> Tensor:
             return torch.from_numpy(np.load(folder / f"{name}.npy", mmap_mode="r+"))
 
-        folder = Path(described["folder"])
+        folder = Path(described.pop("folder"))
         self._weights, self._mean, self._rows = array("weights"), array("mean"), array("rows")
         points = TensorPoints(*map(array, ("features", "labels", "test_features", "test_labels")))
-        work = Work(
-            model=described["model"],
-            layout=described["layout"],
-            points=points,
-            clients=Partition(array("offsets").numpy(), array("indices").numpy()),
-            loss=described["loss"],
-            metrics=described["metrics"],
-            seed=described["seed"],
-        )
-        self._worker = Worker(work)
+        clients = Partition(array("offsets").numpy(), array("indices").numpy())
+        self._worker = Worker(Work(points=points, clients=clients, **described))
 
     def answer(self, task: tuple[Any, ...]) -> Any:
         match task:

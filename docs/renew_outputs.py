@@ -33,6 +33,7 @@ TRAINING = re.compile(r"(<!-- tables of (\w+) -->\n)(.*?)(<!-- end of tables -->
 TRAINING_SCRIPTS = (
     "cifar10", "cifar10_cnn", "flights_by_plane", "digits_by_writer", "census", "disjoint",
 )  # fmt: skip
+SHAPES = re.compile(r"(<!-- shapes -->\n)(.*?)(<!-- end of shapes -->)", re.DOTALL)
 LIKENESS = re.compile(r"(<!-- likeness -->\n)(.*?)(<!-- end of likeness -->)", re.DOTALL)
 STYLES = re.compile(r"(<!-- styles: (\w+) -->\n)(.*?)(<!-- end of styles -->)", re.DOTALL)
 BLOCK = re.compile(r"```(pycon|console)\n(.*?)```\n", re.DOTALL)
@@ -44,7 +45,9 @@ def main():
         text = page.read_text(encoding="utf-8")
         with tempfile.TemporaryDirectory() as folder:
             if results:
-                new = with_likeness_table(with_style_tables(with_training_tables(text)))
+                new = with_shapes(
+                    with_likeness_table(with_style_tables(with_training_tables(text)))
+                )
             else:
                 new = renewed(text, Path(folder))
         page.write_text(new, encoding="utf-8")
@@ -94,6 +97,13 @@ def with_likeness_table(text):
     table = populations.likeness_table(names, records, ["energy", "AUC", "log q(c given n)"])
     lines = "\n".join(table).replace(", default |", " |")
     return LIKENESS.sub(lambda found: f"{found[1]}\n{lines}\n\n{found[3]}", text)
+
+
+def with_shapes(text):
+    """A page with the tables of experiments/shapes.py, from its records."""
+    shapes = experiment("shapes")
+    lines = "\n".join(shapes.summary(shapes.kept_records()))
+    return SHAPES.sub(lambda found: f"{found[1]}\n{lines}\n\n{found[3]}", text)
 
 
 def with_style_tables(text):

@@ -298,6 +298,12 @@ def test_the_table_of_likeness_is_that_of_the_records(renew):
     assert renew.with_likeness_table(shown) == shown, "run `python docs/renew_outputs.py results`"
 
 
+def test_the_tables_of_shapes_are_those_of_the_records(renew):
+    shown = page("results")
+    assert "<!-- shapes -->" in shown
+    assert renew.with_shapes(shown) == shown, "run `python docs/renew_outputs.py results`"
+
+
 def test_the_pages_have_at_most_as_many_words_as_a_reader_bears():
     most = {"results": 6_000, "decisions": 3_000, "commands": 6_000}
     assert {name: len(page(name).split()) <= n for name, n in most.items()} == dict.fromkeys(

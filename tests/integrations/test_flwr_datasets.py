@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import polyurn as pu
-from datasets import ClassLabel
+from datasets import ClassLabel, Dataset
 from partition_cases import LABELS, MIXTURE, NAMES
-from polyurn import IID, MDM, Sizes, load, save
+from polyurn import IID, MDM, Dirichlet, Pathological, QuantitySkew, Shards, Sizes, load, save
 from polyurn.errors import CountsError, ParameterError, PartitionError
 from style_cases import plain_style, style_rest
 
@@ -289,3 +289,22 @@ def test_without_an_environment_the_apps_own_partitioner_is_taken_or_there_is_an
     assert from_environment(own) is own
     with pytest.raises(ParameterError, match="POLYURN_PARTITION"):
         from_environment()
+
+
+def test_the_opponents_of_a_mixture_are_partitioned_by_the_same_class():
+    from polyurn.integrations.flwr_datasets import MDMPartitioner
+
+    labels = np.repeat(np.arange(3), 40)
+    available = np.bincount(labels)
+    opponents = {
+        "pathological": Pathological(2, available, [10]),
+        "shards": Shards(2, available),
+        "quantity skew": QuantitySkew(0.5, available),
+        "hsu": Dirichlet.hsu(available, [10], alpha=1.0),
+    }
+    for name, population in opponents.items():
+        partitioner = MDMPartitioner(population, num_partitions=6, seed=1)
+        partitioner.dataset = Dataset.from_dict({"label": labels.tolist()})
+        held = [partitioner.load_partition(i)["label"][:] for i in range(6)]
+        drawn = population.sample(6, rng=np.random.default_rng(1))
+        assert [np.bincount(one, minlength=3).tolist() for one in held] == drawn.tolist(), name

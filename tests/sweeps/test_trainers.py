@@ -5,8 +5,10 @@ import sys
 import time
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
+from joblib._parallel_backends import ThreadingBackend
 
 from polyurn import CommandTrainer, OptunaSearch, Partition, read_runs, sweep_trainer
 from polyurn.errors import ParameterError, TrainerError
@@ -149,6 +151,26 @@ def test_a_wrong_command_is_said_before_the_first_run(command, says):
 def test_a_report_that_is_none_fails_its_run(reports, says):
     (failed, _) = swept(lambda *_: iter(reports), [0.1]).failed
     assert says in failed.error
+
+
+class Batches(ThreadingBackend):
+    """Returns all results of a call at once, as Ray's backend does."""
+
+    supports_return_generator = False
+
+
+def test_a_backend_without_generators_keeps_what_it_has_done():
+    joblib.register_parallel_backend("batches", Batches)
+    seen = []
+
+    def train(clients, settings, seed):
+        if settings["lr"] > 0.5:
+            assert len(seen) >= 3  # the start, and the first two runs
+        return {"accuracy": settings["lr"]}
+
+    with joblib.parallel_config(backend="batches", n_jobs=2):
+        done = swept(train, [0.1, 0.2, 0.6], seeds=[0], n_jobs=None, on_run=seen.append)
+    assert sorted(run.final["accuracy"] for run in done.runs) == [0.1, 0.2, 0.6]
 
 
 def test_what_a_function_raises_is_kept_with_its_traceback(tmp_path):

@@ -298,9 +298,15 @@ class _Runner:
 
     def _run(self, tasks: Iterable[Any]) -> None:
         """Run tasks on joblib's backend, and keep each result as it arrives."""
-        parallel = joblib.Parallel(n_jobs=self._n_jobs, return_as="generator_unordered")
+        backend, _ = joblib.parallel.get_active_backend()
+        if backend.supports_return_generator:
+            groups, how = iter([tasks]), "generator_unordered"
+        else:  # Ray's returns all results at once: so many tasks at a time
+            left, n = iter(tasks), joblib.effective_n_jobs(self._n_jobs or -1)
+            groups, how = iter(lambda: list(itertools.islice(left, n)), []), "list"
+        parallel = joblib.Parallel(n_jobs=self._n_jobs, return_as=how)
         try:
-            for runs in parallel(tasks):
+            for runs in itertools.chain.from_iterable(map(parallel, groups)):
                 self._ended(runs)
         except BrokenExecutor as error:
             raise TrainingError(

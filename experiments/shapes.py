@@ -68,11 +68,16 @@ VERSION = 2  # 1: before laws of fewer components were preferred to fewer knots
 
 def run(table: str, seed: int) -> dict[str, Any]:
     """One split of the clients: Dirichlet-multinomials, and what `auto` keeps."""
-    folder, n_categories = TABLES[table]
-    read = pu.read_table(FOLDER / folder / "histograms.parquet")
-    counts = pu.table_histograms(read, categories=n_categories, count="count").counts
+    counts = clients_of(table)
     split = pu.split_clients(counts, held_out=0.2, rng=[seed, 1])
     return {shape: _learned(split, counts, shape, seed) for shape in ("dirichlet", "auto")}
+
+
+def clients_of(table: str) -> Any:
+    """The histograms of a table's clients."""
+    folder, n_categories = TABLES[table]
+    read = pu.read_table(FOLDER / folder / "histograms.parquet")
+    return pu.table_histograms(read, categories=n_categories, count="count").counts
 
 
 def _learned(split: pu.ClientSplit, counts: Any, shape: Any, seed: int) -> dict[str, Any]:

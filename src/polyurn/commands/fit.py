@@ -16,6 +16,7 @@ from polyurn.commands.options import (
     CHECKPOINT,
     OUTPUT,
     SEED,
+    START,
     TABLE,
     THREADS,
     Priors,
@@ -57,7 +58,9 @@ def fit_command(
         "auto",
         "Number of components, K; or several to choose from: 1:6, 2,4,8. auto goes on until doubling "
         "gains less than a standard error.",
+        Unless("start"),
     ),
+    start: Path | None = START,
     output: Path | None = OUTPUT,
     max_size: int | None = option(None, "Declared maximum number of points per client."),
     cohort: str | None = option(
@@ -103,15 +106,20 @@ def fit_command(
     from polyurn.server.fitting import HELD_OUT
     from polyurn.server.learning import learn, selects
     from polyurn.sources.clients import data_provenance, read_all
-    from polyurn.storage.models import Saved
+    from polyurn.storage.models import Saved, load_saved
     from polyurn.storage.provenance import PrivacyProvenance, Provenance
 
     numbers = component_numbers(components)
+    begin = None if start is None else load_saved(start)
     cohort_size, sampling = drawn_cohort(cohort)
     prior = named_values(priors, Priors, "--priors")
-    scored, budget = selects(numbers, search.held_out), privacy.budget()
-    _check_options(context, columns, several=selects(numbers), scored=scored, private=bool(budget))
-    read = read_all(table, columns.reading(), columns.declared())
+    scored, budget = begin is None and selects(numbers, search.held_out), privacy.budget()
+    several = begin is None and selects(numbers)
+    _check_options(context, columns, several=several, scored=scored, private=bool(budget))
+    declared = columns.declared()
+    if begin is not None and not table.is_dir():
+        declared = declared or begin.declared
+    read = read_all(table, columns.reading(), declared)
     given = search.given(read.categories)
     clients = read.aggregator(seed=seed, sampling=sampling, threads=threads, scheduler=scheduler)
     asked = _recorded(privacy.asked(clients), context, scored, read)
@@ -124,13 +132,14 @@ def fit_command(
                 asked,
                 numbers,
                 n_categories=read.shape[1],
-                max_size=_largest_size(read) if max_size is None else max_size,
+                max_size=_largest_size(read, begin) if max_size is None else max_size,
                 method="search" if method == "search" else "paper",
                 moments=_MOMENTS.get(method, "first"),
                 cohort_size=cohort_size,
                 sizes=sizes,
                 size_prior=prior.size,
                 category_prior=prior.category,
+                start=None if begin is None else begin.model.in_order_of(read.categories),
                 rng=seed,
                 on_round=on_round,
                 at_once=False,
@@ -188,7 +197,9 @@ def _say_few(n_clients: int, numbers: tuple[int, ...]) -> None:
         say(few)
 
 
-def _largest_size(read: "ClientTable | PackedClients") -> int:
+def _largest_size(read: "ClientTable | PackedClients", begin: "Saved[MDM] | None") -> int:
+    if begin is not None and begin.model.max_size >= read.max_size:
+        return begin.model.max_size
     say(f"max_size {read.max_size}, from the table; declare it with --max-size")
     return read.max_size
 

@@ -78,6 +78,13 @@ PARTITION_OUTPUT = _output(_writable_partition)
 SEED = option(0, "Seed of everything that is random.", callback=_check_seed)
 AS_JSON = option(False, "Print the result as JSON on stdout.", "--json")
 THREADS = option(1, "Number of threads.")
+START = option(
+    None,
+    "An earlier mixture's file, at which the search begins: fewer rounds, and its components keep "
+    "their numbers.",
+    Unless("method", "paper"),
+    Unless("epsilon"),
+)
 CHECKPOINT = option(None, "Folder that keeps each round, so that a stopped run goes on.")
 TABLE = argument(
     "TABLE",
@@ -201,6 +208,7 @@ class SearchOptions:
         "Share of the clients that is scored and never fitted; default: none with one number of "
         "components; with several, 0.2, which are fitted once they have chosen.",
         Unless("epsilon"),
+        Unless("start"),
     )
     shape: Literal["auto", "dirichlet", "tree", "laws"] = option(
         "auto",
@@ -208,6 +216,7 @@ class SearchOptions:
         "laws, which clients follow that are more even than chance; auto: what held-out clients find "
         "clearly likelier.",
         Unless("epsilon"),
+        Unless("start"),
         Unless("method", "paper"),
     )
     max_rounds: int | None = option(

@@ -69,6 +69,8 @@ def _show(
         return
     show(table)
     if provenance is not None:
+        if provenance.fit is not None and provenance.fit.no_errors:
+            show(Text(f"no standard errors: {provenance.fit.no_errors}"))
         show(Text(f"privacy: {provenance.privacy_in_words}"))
     if alarm is not None:
         say(f"alarm: {alarm}")

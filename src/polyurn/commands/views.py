@@ -3,6 +3,7 @@
 Nothing is computed here.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,13 @@ from rich.table import Table
 
 from polyurn.commands.console import parts_that_fit, print_json, say, show, warn
 from polyurn.errors import ParameterError
-from polyurn.model.component_summary import HEADS, SHOWN, component_rows, many_components
+from polyurn.model.component_summary import (
+    HALF_WIDTH,
+    HEADS,
+    SHOWN,
+    component_rows,
+    many_components,
+)
 from polyurn.model.mdm import MDM
 from polyurn.storage.models import Saved, is_model, load_saved
 from polyurn.typed.json_form import to_json
@@ -25,7 +32,6 @@ if TYPE_CHECKING:  # showing a file need not load the search
     from polyurn.server.fit_results import Candidate, Fit
 
 _MOST_ROWS = 20  # of a table on a terminal
-_HALF_WIDTH = 1.96  # of a 95 % interval, in standard errors
 
 
 def table_of(
@@ -113,6 +119,8 @@ def say_learned(saved: Saved[MDM]) -> None:
     if fit.multinomial:
         which = ranges([k + 1 for k in fit.multinomial])
         sentences.append(f"plain multinomials (concentration at the cap): component {which}")
+    if fit.no_errors:
+        sentences.append(f"no standard errors: {fit.no_errors}")
     for sentence in sentences:
         say(sentence)
     say_findings(saved.model, saved.categories)
@@ -135,6 +143,7 @@ def mdm_table(mdm: MDM, categories: tuple[str, ...] | None) -> Table:
     if mdm.splits is not None:
         heads[2] = "concentration of the root"
     title = f"{counted(mdm.n_components, 'component')}, {counted(mdm.n_categories, 'category')}"
+    title += ", numbered as in the mixture that the fit began at" if mdm.as_given else ""
     if many := many_components(mdm):
         title += f": {many}; the {SHOWN} largest"
     return table_of(title, heads, component_rows(mdm, categories), left=[4])
@@ -156,8 +165,23 @@ def mdm_json(mdm: MDM, categories: tuple[str, ...] | None) -> dict[str, Any]:
         "weights": mdm.weights.tolist(),
         "alphas": mdm.alphas.tolist(),
         "mean_sizes": mdm.sizes.mean().tolist(),
+        "standard_errors": _errors_json(mdm),
         **({} if mdm.splits is None else {"splits": _splits_json(mdm, names_of(mdm, categories))}),
     }
+
+
+def _errors_json(mdm: MDM) -> dict[str, Any] | None:
+    errors = mdm.standard_errors
+    if errors is None:
+        return None
+
+    def listed(of: Any) -> Any:
+        if isinstance(of, list):
+            return [listed(one) for one in of]
+        return None if math.isnan(of) else of
+
+    names = ("weights", "shares", "concentrations")
+    return {name: listed(getattr(errors, name).tolist()) for name in names}
 
 
 def _splits_json(mdm: MDM, names: tuple[str, ...]) -> dict[str, Any]:
@@ -185,7 +209,7 @@ def choice_table(choice: "Fit") -> Table:
         [
             (
                 str(c.n_components),
-                f"{c.log_likelihood:.4f} ± {_HALF_WIDTH * c.standard_error:.4f}",
+                f"{c.log_likelihood:.4f} ± {HALF_WIDTH * c.standard_error:.4f}",
                 f"{c.behind:.4f} ({c.behind_error:.4f})",
                 f"{c.n_rounds:,}",
                 f"{c.n_parameters:,}",

@@ -84,6 +84,7 @@ class MixtureJob(Job):
     tree: Tree | None = field(default=None, metadata=IF_GIVEN)
     cohort_size: Count | None = None  # of nodes
     sizes: str = "binned"
+    start: str | None = None  # the file of a mixture to begin at
     checkpoint: str | None = None  # folder that keeps the sum of every round
 
     def __post_init__(self) -> None:

@@ -97,9 +97,11 @@ def _learn_mixture(
     if answers is not None:
         folder.tell({"kept": len(answers)})
         asked = ReplayAggregator(asked, answers)
+    start = None if job.start is None else load_saved(job.start).model
     with _saying_how_to_raise():
         learned = learn(
             asked, job.components or "auto", n_categories=federation.n_categories, rng=job.seed,
+            start=start and start.in_order_of(federation.declared),
             on_round=lambda done: folder.tell(_event(done)), **job.search,
         )  # fmt: skip
     provenance = {

@@ -18,6 +18,7 @@ from polyurn.client.layout import NO_COLUMNS
 from polyurn.client.tables import layout_histograms, observed_categories, table_layout
 from polyurn.counts import Counts, check_counts, client_sizes, short_list
 from polyurn.errors import CountsError, ParameterError
+from polyurn.model.mdm import MDM
 from polyurn.model.names import names_of
 from polyurn.model.trees import Tree
 from polyurn.server.fit_results import Fit, Round
@@ -47,6 +48,7 @@ def fit(
     size_prior: float = 1.0,
     category_prior: float = 1e-3,
     policy: Policy = DEFAULT,
+    start: MDM | None = None,
     rng: int | np.random.Generator | None = None,
     on_round: Callable[[Round], None] | None = None,
 ) -> Fit:
@@ -101,6 +103,10 @@ def fit(
         categories that a cohort did not show stay possible. The paper has no priors.
     policy : Policy
         Every tuned number of the search; the defaults serve all data that we know.
+    start : MDM, optional
+        An earlier mixture of these categories, at which the search begins: fewer rounds, its number of
+        components, and component i of the result is component i of the start, whatever their weights.
+        Its components are Dirichlet-multinomials, and nobody is held out.
     rng : int or numpy.random.Generator
         For the random starts, and to play the clients of a table.
     on_round : callable, optional
@@ -137,19 +143,24 @@ def fit(
         play, streams = np.random.default_rng(rng).spawn(2)
         counts, names, how = _table(clients, n_categories)
         taken = _taken(counts, n_categories, max_size, how)
-        max_size = int(client_sizes(counts).max()) if max_size is None else max_size
+        if max_size is None:
+            max_size = max(int(client_sizes(counts).max()), 0 if start is None else start.max_size)
         n_categories, asked = counts.shape[1], LocalAggregator(counts, rng=play)
     elif n_categories is None or max_size is None:
         raise ParameterError(
             "expected n_categories and max_size, declared, with an aggregator: what is measured from "
             "clients would be released"
         )
+    names = names or names_of(clients)
+    if start is not None:
+        start = start.in_order_of(names or n_categories)
     found = fit_sums(
         cast(Aggregator, asked), n_components, n_categories=n_categories, max_size=max_size,
         settings=settings, held_out=held_out, at_once=not is_table, sizes=sizes,
-        size_prior=size_prior, category_prior=category_prior, rng=streams, on_round=on_round,
+        size_prior=size_prior, category_prior=category_prior, start=start, rng=streams,
+        on_round=on_round,
     )  # fmt: skip
-    return replace(found.named(names or names_of(clients)), taken=taken)
+    return replace(found.named(names), taken=taken)
 
 
 def select(aggregator: Aggregator, n_components: Components, **others: Any) -> Fit:

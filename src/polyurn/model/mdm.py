@@ -25,7 +25,16 @@ from polyurn.counts import (
 )
 from polyurn.errors import CountsError, ParameterError
 from polyurn.memory import check_memory
-from polyurn.model.names import check_names, laid, names_of, side_of
+from polyurn.model.names import (
+    Side,
+    check_names,
+    in_words,
+    laid,
+    n_of,
+    names_of,
+    positions,
+    side_of,
+)
 from polyurn.model.relabelling import (
     Rule,
     check_mean_size,
@@ -37,8 +46,9 @@ from polyurn.model.relabelling import (
 from polyurn.model.rising_factorials import log_rising
 from polyurn.model.sizes import SUM_TOLERANCE, Sizes
 from polyurn.model.splits import Splits
+from polyurn.model.uncertainty import StandardErrors, plausible, standard_errors
 from polyurn.typed.arguments import checked, expected_as
-from polyurn.typed.arrays import EqualArrays, floats, numbers
+from polyurn.typed.arrays import EqualArrays, floats, numbers, symmetric
 from polyurn.typed.declared import IF_GIVEN, UNSENT, Bools, Floats, Ints, Seed, Shape
 from polyurn.typed.plotted import Plotted
 from polyurn.wording import counted
@@ -60,7 +70,8 @@ _ALPHAS_TOLERANCE = 1e-9
 class MDM(Plotted, EqualArrays):
     """A mixture of Dirichlet-multinomials over client histograms (equation 3).
 
-    Components are kept in order of decreasing weight, whatever order they are given in.
+    Components are kept in order of decreasing weight, whatever order they are given in, unless
+    `as_given`.
 
     Parameters
     ----------
@@ -76,6 +87,12 @@ class MDM(Plotted, EqualArrays):
         `alphas` are then `splits.alphas()`, None for short.
     categories : sequence of str, optional
         The name of each category, one per column of `alphas`, all different. Names never cross the wire.
+    as_given : bool, optional
+        Whether components keep the order in which they are given: those of a fit that began at a
+        mixture have the numbers that they had there.
+    covariance : float array, optional
+        Of log α_k1, ..., log α_kC and log τ_k of each component in turn, as a lower triangle: how
+        uncertain a fit is. It never crosses the wire.
 
     Examples
     --------
@@ -99,6 +116,8 @@ class MDM(Plotted, EqualArrays):
     sizes: Sizes
     splits: Splits | None = field(default=None, metadata=IF_GIVEN)
     categories: tuple[str, ...] | None = field(default=None, metadata=UNSENT)
+    as_given: bool | None = field(default=None, metadata=IF_GIVEN)
+    covariance: Floats | None = field(default=None, metadata=IF_GIVEN | UNSENT)
 
     def __init__(
         self,
@@ -108,6 +127,8 @@ class MDM(Plotted, EqualArrays):
         *,
         splits: Splits | None = None,
         categories: Sequence[str] | None = None,
+        as_given: bool | None = None,
+        covariance: ArrayLike | None = None,
     ) -> None:
         weights = floats(weights, "weights")
         if alphas is None and splits is not None:
@@ -117,12 +138,17 @@ class MDM(Plotted, EqualArrays):
         _check_parameters(weights, alphas, sizes)
         if splits is not None:
             _check_splits(splits, alphas)
-        order = np.argsort(-weights, kind="stable")
+        order = np.arange(len(weights)) if as_given else np.argsort(-weights, kind="stable")
         sizes = Sizes.unchecked(sizes.bins, sizes.masses[order])
         names = check_names(categories, alphas.shape[1])
         ordered = {"weights": weights[order], "alphas": alphas[order], "sizes": sizes}
         ordered["splits"] = splits and splits.some(order)
-        self._freeze(ordered | {"categories": names})
+        ordered["covariance"] = covariance
+        if covariance is not None:
+            ordered["covariance"] = _reordered(
+                floats(covariance, "covariance"), alphas, splits, order
+            )
+        self._freeze(ordered | {"categories": names, "as_given": as_given or None})
 
     @property
     def n_components(self) -> int:
@@ -161,6 +187,54 @@ class MDM(Plotted, EqualArrays):
         if self.splits is not None:
             return self.splits.shares(self.sizes)
         return np.asarray(self.alphas / self.alphas.sum(axis=1, keepdims=True))
+
+    @cached_property
+    def standard_errors(self) -> StandardErrors | None:
+        """Of weights, shares and concentrations, by the fit; None if it has not given any."""
+        if self.covariance is None:
+            return None
+        return standard_errors(self.weights, self.alphas, self.covariance)
+
+    def draws(self, n: int, *, rng: Seed = None) -> tuple["MDM", ...]:
+        """Mixtures that are as plausible as this one, by the normal approximation of its fit.
+
+        Logarithms of alphas and weights are drawn with the covariance of the fit; sizes are as they are.
+
+        Parameters
+        ----------
+        n : int
+        rng : int or numpy.random.Generator
+
+        Returns
+        -------
+        tuple of MDM
+            Component i of each is component i of this mixture.
+
+        Examples
+        --------
+        >>> import polyurn as pu
+        >>> from polyurn.model.paper_truths import truth
+        >>> mdm = pu.fit(truth("low/1").sample(500, rng=0), n_components=1, rng=0).mdm
+        >>> mdm.standard_errors.concentrations.round(2), mdm.alphas.sum(axis=1).round(2)
+        (array([0.38]), array([10.41]))
+        >>> [float(one.alphas.sum().round(1)) for one in mdm.draws(3, rng=1)]
+        [10.4, 10.3, 10.3]
+        """
+        if n < 1:
+            raise ParameterError(f"expected at least one mixture to draw, got {n}")
+        if self.covariance is None:
+            raise ParameterError(
+                "expected a mixture with standard errors, which exact fits give where their clients "
+                "tell enough: `Fit.no_errors` says why they did not"
+            )
+        rng = np.random.default_rng(rng)
+        weights, alphas = plausible(self.weights, self.alphas, self.covariance, n, rng)
+        alphas /= np.maximum(alphas.sum(axis=2, keepdims=True) / MAX_CONCENTRATION, 1.0)
+        names = self.categories
+        return tuple(
+            MDM(tau, a, self.sizes, categories=names, as_given=True)
+            for tau, a in zip(weights, alphas, strict=True)
+        )
 
     def logpmf(self, counts: object) -> Floats:
         """Log-probability of each client's histogram and size, log q(c, n) (equation 3).
@@ -321,11 +395,11 @@ class MDM(Plotted, EqualArrays):
             return Relabelled(self, parts, names)
         if self.splits is not None:
             splits = self.splits.renamed(parts.argmax(axis=1))
-            return MDM(self.weights, None, self.sizes, splits=splits, categories=names)
+            return replace(self, alphas=splits.alphas(), splits=splits, categories=names)
         alphas = self.alphas @ parts
         if rule == "marginal":
             alphas = with_marginal(alphas, self.weights * self.sizes.mean(), wanted)
-        return MDM(self.weights, alphas, self.sizes, categories=names)
+        return replace(self, alphas=alphas, categories=names, covariance=None)
 
     def resized(self, mean_size: float) -> "MDM | Relabelled":
         """The same clients with all sizes scaled, so that a client holds `mean_size` points in the mean.
@@ -341,6 +415,17 @@ class MDM(Plotted, EqualArrays):
         if self.splits is not None and self.splits.laws is not None:
             return Relabelled(self, np.eye(self.n_categories), self.categories).resized(mean_size)
         return replace(self, sizes=scaled_sizes(self.sizes, self.weights, mean_size))
+
+    def in_order_of(self, side: Side) -> "MDM":
+        """The same mixture with its categories in the order of this side, which has to have them all."""
+        at = positions(side_of(self, self.n_categories), side)
+        if sorted(at) != list(range(n_of(side))):
+            raise ParameterError(f"expected a mixture over {in_words(side)}, got {self!r}")
+        if (at == np.arange(len(at))).all() or self.splits is not None:
+            return self
+        order = np.argsort(at)
+        names = self.categories and tuple(self.categories[j] for j in order)
+        return replace(self, alphas=self.alphas[:, order], categories=names, covariance=None)
 
     def size_marginal(self) -> Floats:
         """Probability that a client holds n points, over components, shape (max_size + 1,)."""
@@ -561,6 +646,18 @@ def _checked_alpha(alpha: ArrayLike) -> Floats:
 
 def _is_permutation(parts: Floats) -> bool:
     return all(np.array_equal(np.count_nonzero(parts, axis=i), np.ones(len(parts))) for i in (0, 1))
+
+
+def _reordered(covariance: Floats, alphas: Floats, splits: Splits | None, order: Ints) -> Floats:
+    """The covariance of the components in another order, checked."""
+    n, each = alphas.shape[0] * (alphas.shape[1] + 1), alphas.shape[1] + 1
+    if splits is not None or covariance.shape != (n * (n + 1) // 2,):
+        raise ParameterError(
+            f"expected a covariance of {n * (n + 1) // 2:,} numbers, and no splits, got shape "
+            f"{covariance.shape}"
+        )
+    at = np.arange(n).reshape(-1, each)[order].ravel()
+    return np.asarray(symmetric(covariance)[np.ix_(at, at)][np.tri(n, dtype=bool)])
 
 
 def _check_splits(splits: Splits, alphas: Floats) -> None:

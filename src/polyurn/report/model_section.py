@@ -11,7 +11,7 @@ import altair as alt
 import numpy as np
 from scipy.special import rel_entr
 
-from polyurn.model.component_summary import FEW, many_components
+from polyurn.model.component_summary import FEW, HALF_WIDTH, many_components
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SUM_TOLERANCE
 from polyurn.report import charts
@@ -30,7 +30,7 @@ from polyurn.report.charts import (
 )
 from polyurn.report.material import Material
 from polyurn.report.parts import Figure, Panel, Section, Table, across, pivoted
-from polyurn.server.fit_results import HALF_WIDTH, Fit, StartPath
+from polyurn.server.fit_results import Fit, StartPath
 from polyurn.typed.declared import Floats, Ints
 from polyurn.wording import capital, counted
 
@@ -58,13 +58,17 @@ def components_section(material: Material) -> Section | None:
         return None
     one = mdm.n_components == 1
     distinctive = distinctive_rows(mdm, names)
+    order = "Components are in order of weight."
+    if mdm.as_given:
+        order = "Components have the numbers of the mixture that the fit began at."
+    fit = material.provenance.fit
+    missing = f"No standard errors: {fit.no_errors}." if fit and fit.no_errors else ""
     return Section(
         name="components",
         title="The component" if one else "The components",
         lead=(
             f"{_called(mdm)} over {counted(mdm.n_categories, 'category')}; a client holds at most "
-            f"{counted(mdm.max_size, 'point')}. {'' if one else 'Components are in order of weight.'} "
-            f"{many_components(mdm)}"
+            f"{counted(mdm.max_size, 'point')}. {'' if one else order} {many_components(mdm)} {missing}"
         ).strip(),
         figures=(
             _weights(summary_rows(mdm, names), with_splits=mdm.splits is not None),
@@ -112,19 +116,39 @@ def choice_section(material: Material) -> Section | None:
 
 
 def summary_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
-    """One row per component: weight, concentration α₀, mean size and the five largest categories."""
-    shares = mdm.shares
+    """One row per component: weight, concentration α₀, mean size and the five largest categories.
+
+    The ends of 95 % intervals are None without standard errors; those of α₀ are on its logarithm.
+    """
+    shares, errors, alpha_0 = mdm.shares, mdm.standard_errors, mdm.alphas.sum(axis=1)
     largest = np.argsort(-shares, axis=1, kind="stable")[:, :5]
+    within, times = np.full((2, mdm.n_components), np.nan)
+    if errors is not None:
+        within = HALF_WIDTH * errors.weights
+        times = np.exp(HALF_WIDTH * errors.concentrations / alpha_0)
     return [
         {
             "component": str(k + 1),
             "weight": float(mdm.weights[k]),
-            "concentration": float(mdm.alphas[k].sum()),
+            "concentration": float(alpha_0[k]),
             "mean_size": float(mean_size),
             "largest": ", ".join(f"{categories[j]} {shares[k, j]:.0%}" for j in largest[k]),
+            "weight_low": _known(mdm.weights[k] - within[k]),
+            "weight_high": _known(mdm.weights[k] + within[k]),
+            "concentration_low": _known(alpha_0[k] / times[k]),
+            "concentration_high": _known(alpha_0[k] * times[k]),
         }
         for k, mean_size in enumerate(mdm.sizes.mean())
     ]
+
+
+def _interval(name: str, show: str) -> Column:
+    ends = [Column(f"{name}_{end}", show=show) for end in ("low", "high")]
+    return Column(name, "95 % interval", lambda row: " to ".join(end.cell(row) for end in ends))
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
 
 
 def _weights(rows: Rows, *, with_splits: bool) -> Figure:
@@ -144,6 +168,12 @@ def _weights(rows: Rows, *, with_splits: bool) -> Figure:
     concentrations = base.mark_point(size=110, color=ACCENT).encode(
         x=x.axis(format=",~g", tickCount=4)
     )
+    intervals = []
+    if any(row["weight_low"] is not None for row in rows):
+        intervals = [_interval("weight", ".1%"), _interval("concentration", ".4g")]
+        rule = base.mark_rule(color=charts.INK, strokeWidth=2)
+        weights += rule.encode(x="weight_low:Q", x2="weight_high:Q")
+        concentrations += rule.encode(x="concentration_low:Q", x2="concentration_high:Q")
     panels = (
         Panel(spec_of(weights, rows, height=height), "weight"),
         Panel(spec_of(concentrations, rows, height=height), "concentration"),
@@ -151,9 +181,21 @@ def _weights(rows: Rows, *, with_splits: bool) -> Figure:
     return Figure(
         name="weights",
         title="Weight" if with_splits else "Weight and concentration",
-        says=_TREE_HAS_MORE if with_splits else _OF_WEIGHTS,
+        says=(_TREE_HAS_MORE if with_splits else _OF_WEIGHTS)
+        + (" Lines are 95 % intervals." if intervals else ""),
         panels=panels[:1] if with_splits else panels,
-        table=Table.of("The components", rows, [*columns, Column("largest", "largest categories")]),
+        table=Table.of(
+            "The components",
+            rows,
+            [
+                *columns[:2],
+                *intervals[:1],
+                columns[2],
+                *intervals[1:],
+                columns[3],
+                Column("largest", "largest categories"),
+            ],
+        ),
         wide=True,
     )
 
@@ -166,10 +208,16 @@ def profile_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
     >>> [(row["category"], row["share"]) for row in rows]
     [('a', 0.25), ('b', 0.75)]
     """
-    shares = mdm.shares
+    shares, errors = mdm.shares, mdm.standard_errors
     frequent = np.argsort(-(mdm.weights @ shares), kind="stable")[:MOST_CATEGORIES]
+    within = HALF_WIDTH * (np.full(shares.shape, np.nan) if errors is None else errors.shares)
     return [
-        {"component": str(k + 1), "category": categories[j], "share": float(shares[k, j])}
+        {
+            "component": str(k + 1),
+            "category": categories[j],
+            "share": float(shares[k, j]),
+            "within": _known(within[k, j]),
+        }
         for k in range(mdm.n_components)
         for j in sorted(frequent)
     ]
@@ -180,12 +228,13 @@ def _profiles(mdm: MDM, rows: Rows) -> Figure:
     # Each category has its name: short ones upright, others on a slant, and many one below the other.
     upright, many = len(categories) <= 20 and max(map(len, categories)) <= 2, len(categories) > 20
     over, down = ("component", "category") if many else ("category", "component")
+    within = [("within", ".1%", "± 95 %")] if mdm.standard_errors else []
     axis = alt.Axis(labelAngle=0 if upright or many else -45, labelOverlap=many)
     drawn = chart().mark_rect(color=ACCENT).encode(
         x=alt.X(f"{over}:O", sort=None, title=over if many else None, axis=axis),
         y=listed(down, labelOverlap=False),
         opacity=alt.Opacity("share:Q", scale=alt.Scale(range=[0.04, 1], zero=True), legend=None),
-        tooltip=tooltip("component", "category", ("share", ".1%")),
+        tooltip=tooltip("component", "category", ("share", ".1%"), *within),
     )  # fmt: skip
     height = steps(rows, down, 15 if many else 26 if len(components) <= 8 else 20)
     some = mdm.n_categories > MOST_CATEGORIES

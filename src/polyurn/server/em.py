@@ -14,11 +14,13 @@ from dataclasses import dataclass, fields
 from typing import Self
 
 import numpy as np
+from scipy.linalg import null_space
 
 from polyurn.errors import ParameterError, ZeroLikelihoodError
 from polyurn.model.mdm import MAX_CONCENTRATION, at_cap
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.server.m_step_kernel import maximised
+from polyurn.typed.arrays import symmetric
 from polyurn.typed.declared import Floats
 from polyurn.wire import DivideStatistics, ExpectStatistics, Parameters
 from polyurn.wording import counted
@@ -27,6 +29,8 @@ from polyurn.wording import counted
 _WEIGHT_PRIOR = 1e-6
 # No logarithm of an alpha is below this; the cap on concentrations bounds them from above.
 _LOWEST = -25.0
+# Information is singular below this ratio of its eigenvalues, which its rounding could bring about.
+_SINGULAR = np.finfo(float).eps ** 0.75
 
 
 @dataclass(frozen=True)
@@ -195,12 +199,31 @@ def from_x(x: Floats, shape: tuple[int, int]) -> tuple[Floats, Floats]:
 
 def hessian(sums: ExpectStatistics) -> Floats | None:
     """The Hessian of the mean log-likelihood in x, if the clients sent it."""
-    if sums.curvature.size == 0:
+    return symmetric(sums.curvature / sums.n_clients) if sums.curvature.size else None
+
+
+def covariance(hessian: Floats, alphas: Floats, n_clients: float) -> Floats | None:
+    """The covariance of x from the Hessian of the mean log-likelihood there, as a lower triangle.
+
+    It is the inverse of the observed information within the constraints: τ sums to one, and a
+    concentration at its cap stays there. Entries that less than one client informs about are held, with
+    variance 0. None where the information about the others is singular, or no maximum is there.
+    """
+    k, c = alphas.shape
+    information = -n_clients * hessian
+    free = np.diag(information) >= 1.0
+    normals = np.zeros((1 + k, k, c + 1))
+    normals[0, :, c] = 1.0
+    capped_ones = np.flatnonzero(at_cap(alphas))
+    normals[1 + capped_ones, capped_ones, :c] = _normals(alphas[capped_ones])
+    within = null_space(normals.reshape(1 + k, -1)[:, free])
+    values, axes = np.linalg.eigh(within.T @ information[np.ix_(free, free)] @ within)
+    if not (len(values) and values[0] > _SINGULAR * values[-1]):
         return None
-    n = int(np.sqrt(2 * sums.curvature.size))
-    lower = np.zeros((n, n))
-    lower[np.tri(n, dtype=bool)] = sums.curvature / sums.n_clients
-    return np.asarray(lower + np.tril(lower, -1).T)
+    axes = within @ axes
+    found = np.zeros(information.shape)
+    found[np.ix_(free, free)] = (axes / values) @ axes.T
+    return np.asarray(found[np.tri(len(found), dtype=bool)])
 
 
 def gradients(weights: Floats, alphas: Floats, sums: ExpectStatistics) -> Floats:

@@ -26,8 +26,6 @@ from polyurn.typed.plotted import Plotted
 from polyurn.wire import ScoreStatistics
 from polyurn.wording import aligned, counted
 
-# A number shown with ± has a 95 % interval: this many standard errors to each side.
-HALF_WIDTH = 1.96
 _SHOWN = 12  # candidates of a result that is printed, at the most
 
 
@@ -225,6 +223,8 @@ class Fit(Plotted):
         By number of components: those that `fit_private` chose from.
     stages : tuple of ShapeScore
         The tree and the laws that were tried after the choice; the last that was kept is of `mdm`.
+    no_errors : str
+        Why an exact fit has no `mdm.standard_errors`; "" if it has.
     """
 
     mdm: MDM = field(metadata=UNKEPT)
@@ -244,6 +244,7 @@ class Fit(Plotted):
     joined: tuple[float, ...] = field(default=(), repr=False)
     stages: tuple[ShapeScore, ...] = field(default=(), repr=False)
     raced: tuple[PrivateCandidate, ...] = field(default=(), repr=False, metadata=UNKEPT)
+    no_errors: str = ""
 
     def __post_init__(self) -> None:
         if counts := [one.n_clients for one in self.rounds if one.n_clients is not None]:
@@ -275,6 +276,7 @@ class Fit(Plotted):
         lines = [f"{counted(n, 'component')}, {categories}{by}", self.cost, self.stopped]
         lines += [f"caution: {self.caution}"] if self.caution else []
         lines += [one for one in (self.taken, many_components(self.mdm)) if one]
+        lines += [f"no standard errors: {self.no_errors}"] if self.no_errors else []
         lines += aligned([HEADS, *component_rows(self.mdm)], left=[4])
         if self.candidates:
             tried = [

@@ -9,7 +9,7 @@ what follows a choice, `paper.py` the paper's algorithms; users call `integratio
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from polyurn.errors import ParameterError, ZeroLikelihoodError
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins, Sizes
-from polyurn.server.em import Problem
+from polyurn.server.em import Problem, covariance
 from polyurn.server.fit_results import Candidate, Fit, Round, ShapeScore, behind
 from polyurn.server.fit_settings import (
     Settings,
@@ -29,7 +29,7 @@ from polyurn.server.fit_settings import (
     size_bins,
 )  # fmt: skip
 from polyurn.server.sampled import Sampled
-from polyurn.server.search import Race, Screened, Search, State
+from polyurn.server.search import Climber, Race, Screened, Search, State
 from polyurn.server.stages import Bent, join, join_bent, run_stages
 from polyurn.server.starts import Landscape, landscape, random_groups, survey, with_profile
 from polyurn.typed.declared import Seed
@@ -86,6 +86,7 @@ def fit_sums(
     sizes: SizeModel = "binned",
     size_prior: float = 1.0,
     category_prior: float = 1e-3,
+    start: MDM | None = None,
     rng: Seed = None,
     on_round: Callable[[Round], None] | None = None,
 ) -> Fit:
@@ -93,6 +94,9 @@ def fit_sums(
 
     With `at_once` the numbers of "auto" climb in the same rounds, for clients whose rounds are dear.
     """
+    if start is not None:
+        _check_start(start, n_components, n_categories, settings, held_out)
+        n_components = start.n_components
     numbers = _numbers(n_components, at_once=at_once)
     several = isinstance(n_components, Iterable)
     share = HELD_OUT if held_out is None and several else held_out
@@ -102,7 +106,9 @@ def fit_sums(
         _check_choice(settings, share)
     (smallest if n_components == "auto" else largest).check_upload(settings.max_upload)
     random = np.random.default_rng(rng)
-    rounds = _Rounds(aggregator, smallest, settings, random, held_out=share, on_round=on_round)
+    rounds = _Rounds(
+        aggregator, smallest, settings, random, held_out=share, start=start, on_round=on_round
+    )
     _check_shape(rounds.settings, n_categories, is_scored=share is not None)
     rounds.survey()
     if share is None:
@@ -165,11 +171,13 @@ def _fit_one(rounds: "_Rounds", n_components: int, random: np.random.Generator) 
     check_components(rounds.n_fitted, n_components)
     rounds.climb([n_components], [random])
     climb = rounds.climbs[n_components]
-    mdm, n_dropped = populated(climb.state)
+    mdm, n_dropped, no_errors = rounds.settled(climb.state)
     stopped = _reason(climb, rounds.settings, rounds.n_fitted, n_components)
+    agreeing = None if mdm.as_given else climb.state.n_agreeing
     return Fit(
-        mdm, tuple(rounds.done), climb.state.converged, stopped, n_dropped, climb.state.n_agreeing
-    )
+        mdm, tuple(rounds.done), climb.state.converged, stopped, n_dropped, agreeing,
+        no_errors=no_errors,
+    )  # fmt: skip
 
 
 def _fit_several(
@@ -199,6 +207,11 @@ def _fit_several(
     n_held_out = int(rounds.scores.n_clients)
     end, stages = rounds.bend(chosen, candidates)
     mdm, joined = rounds.join(end, random) if refit else (end.mdm, ())
+    no_errors = "components have splits"
+    if mdm.splits is None:
+        climb = rounds.climbs[end.n_components]
+        state = climb.state if joined else replace(climb.scored, converged=climb.state.converged)
+        mdm, _, no_errors = rounds.settled(state)
     chosen = next(c for c in candidates if c.n_components == end.n_components)
     unfinished = [c.n_components for c in candidates if not (c.converged or c.overtaken)]
     return Fit(
@@ -207,7 +220,7 @@ def _fit_several(
         chosen.n_components - mdm.n_components, chosen.n_agreeing,
         n_components=chosen.n_components, candidates=candidates, n_held_out=n_held_out,
         skipped=() if auto else tuple(k for k in numbers if k > most), joined=joined,
-        stages=stages,
+        stages=stages, no_errors=no_errors,
     )  # fmt: skip
 
 
@@ -246,7 +259,7 @@ class _Climb:
     n_rounds: int = 1  # with the survey
     n_changed: int = 0  # rounds in which clients left or came
     overtaken: bool = False  # fewer components do better than it could become
-    scored: MDM | None = None  # the mixture that the held-out clients scored
+    scored: State = field(default_factory=lambda: State(0.0, 0.0))  # that held-out clients scored
 
     @property
     def goes_on(self) -> bool:
@@ -258,7 +271,7 @@ class _Rounds:
 
     def __init__(
         self, aggregator: Aggregator, problem: Problem, settings: Settings,
-        rng: np.random.Generator, *, held_out: float | None = None,
+        rng: np.random.Generator, *, held_out: float | None = None, start: MDM | None = None,
         on_round: Callable[[Round], None] | None,
     ) -> None:  # fmt: skip
         if settings.cohort_size == getattr(aggregator, "n_clients", None):  # that is everybody
@@ -271,7 +284,7 @@ class _Rounds:
             dict[int, dict[int, float]]
         ] = []  # in each round, of each K that climbed
         self._aggregator, self._problem, self._rng = aggregator, problem, rng
-        self._held_out, self._on_round = held_out or 0.0, on_round
+        self._held_out, self._start, self._on_round = held_out or 0.0, start, on_round
 
     def problem(self, n_components: int) -> Problem:
         """The problem with this number of components."""
@@ -305,10 +318,14 @@ class _Rounds:
     def climb(self, numbers: Sequence[int], streams: Sequence[np.random.Generator]) -> None:
         """Fit these numbers of components side by side, then let the held-out clients score all."""
         for k, upload, stream in zip(numbers, self._uploads(numbers), streams, strict=True):
-            search = begin_search(
-                self.problem(k), self._land, replace(self.settings, max_upload=upload), stream,
-                n_clients=self.n_fitted, buckets=1.0 - self._held_out,
-            )  # fmt: skip
+            settings = replace(self.settings, max_upload=upload)
+            if self._start is not None:
+                search = search_from(self._start, self.problem(k), settings, stream, self.n_fitted)
+            else:
+                search = begin_search(
+                    self.problem(k), self._land, settings, stream, n_clients=self.n_fitted,
+                    buckets=1.0 - self._held_out,
+                )  # fmt: skip
             self.climbs[k] = _Climb(search, State(self.n_fitted, self.n_fitted))
         self.scores = None
         n_scoring = 1 if self._held_out else 0  # a round of its own, at worst
@@ -350,7 +367,7 @@ class _Rounds:
         self._starts.append({k: _shown(judged[k]) for k in climbing if k in judged})
         done = Round(
             self.n_rounds,
-            None if one is None else populated(one)[0],
+            None if one is None else self._populated(one)[0],
             np.nan if one is None else one.value,
             int(n_clients),
             sum(sent.values()),
@@ -403,7 +420,27 @@ class _Rounds:
             values.append(state.value)
             sent = _purposes(asked, problem.trial_cost)
             self._end(state.n_clients, sent, [end.n_components])
-        return populated(climb.state)[0], tuple(values)
+        return self._populated(climb.state)[0], tuple(values)
+
+    def settled(self, state: State) -> tuple[MDM, int, str]:
+        """The mixture of a last state, the number of lost components, and why there are no errors."""
+        best, settings = state.best, self.settings
+        if best is not None and settings.cohort_size is not None:
+            why = "cohorts are samples of the clients"
+        elif best is not None and not state.converged:
+            why = "the search has not converged"
+        elif best is not None and state.hessian is None:
+            k = len(best.weights)
+            n = self.problem(k).hessian_cost(k)
+            why = (
+                f"they take {n:,} more numbers from a client, and max_upload={settings.max_upload} has "
+                "no room for these"
+            )
+        else:
+            mdm, n_dropped = self._populated(state, with_errors=True)
+            singular = "clients do not tell the parameters apart (singular information)"
+            return mdm, n_dropped, "" if mdm.covariance is not None else singular
+        return *self._populated(state), why
 
     def _uploads(self, numbers: Sequence[int]) -> list[int]:
         """The upload of each search: all of it in a fit, else room for the same number of trials."""
@@ -474,8 +511,8 @@ class _Rounds:
         """The query to held-out clients: their likelihood under the current mixtures."""
         mdms = []
         for _, climb in sorted(self.climbs.items()):
-            climb.scored, _ = populated(climb.state)
-            mdms.append(climb.scored)
+            climb.scored = climb.state
+            mdms.append(self.scored(climb))
         return self._judged(tuple(mdms))
 
     def _keep(self, scores: ScoreStatistics) -> None:
@@ -490,6 +527,13 @@ class _Rounds:
     def _aggregate(self, query: Query[Any]) -> Any:
         self.n_rounds += 1
         return self._aggregator.aggregate(query, self.settings.cohort_size)
+
+    def scored(self, climb: _Climb) -> MDM:
+        """The mixture that held-out clients scored."""
+        return self._populated(climb.scored)[0]
+
+    def _populated(self, state: State, *, with_errors: bool = False) -> tuple[MDM, int]:
+        return populated(state, as_given=self._start is not None, with_errors=with_errors)
 
     def _fitted(self, query: Query[Any]) -> Query[Any]:
         return Part(query, 0.0, 1.0 - self._held_out) if self._held_out else query
@@ -532,18 +576,75 @@ def begin_search(
     return Screened(problem, groups, settings, rng, buckets=share, precision=precision)
 
 
-def populated(state: State) -> tuple[MDM, int]:
-    """The best MDM without components of less than half a client, and the number of these."""
+def search_from(
+    start: MDM, problem: Problem, settings: Settings, rng: np.random.Generator, n_clients: float
+) -> Search:
+    """The search that begins at a mixture alone, with the Hessian of all components if there is room."""
+    problem.check_upload(settings.max_upload)
+    bins, sizes = problem.size_bins, start.sizes.bins.fine[:-1]
+    which = bins.locate(sizes[sizes <= bins.max_size])
+    fine = n_clients * start.weights[:, None] * start.sizes.fine_masses()[:, : len(which)]
+    counts = np.array([np.bincount(which, of, bins.n_bins) for of in fine], np.float64)
+    masses = Sizes.unchecked(bins, problem.size_masses(counts))
+    begin = Parameters(start.weights, start.alphas, masses)
+    if settings.cohort_size is not None:
+        return Sampled(problem, [], settings, starts=[begin])
+    k = problem.n_components
+    room = problem.trial_cost + problem.hessian_cost(k) <= settings.max_upload
+    climber = Climber.begin(begin, 1, settings.policy, curved=tuple(range(k)) if room else ())
+    return Race(problem, [], replace(settings, patience=1), rng, begin=climber)
+
+
+def _check_start(
+    start: MDM, n_components: Components, n_categories: int, settings: Settings,
+    held_out: float | None,
+) -> None:  # fmt: skip
+    """Refuse a mixture that no search can begin at, and settings that it leaves nothing to do for."""
+    if start.splits is not None:
+        raise ParameterError(
+            "expected a start of Dirichlet-multinomials, got one with splits: they follow a choice of "
+            "n_components; fit anew, and with shape='dirichlet' what later fits can start from"
+        )
+    if start.n_categories != n_categories or not (start.alphas > 0).all():
+        raise ParameterError(
+            f"expected a start of {n_categories} categories with positive alphas, got "
+            f"{start.n_categories} and a smallest alpha of {start.alphas.min():g}"
+        )
+    if n_components not in ("auto", start.n_components) or held_out is not None:
+        raise ParameterError(
+            f"expected no n_components and no held_out with a start, which has {start.n_components} "
+            "components, and all clients are fitted"
+        )
+    if settings.shape in ("tree", "laws") or settings.tree is not None:
+        raise ParameterError(
+            f"expected no tree and no shape={settings.shape!r} with a start, which has no splits"
+        )
+
+
+def populated(
+    state: State, *, as_given: bool = False, with_errors: bool = False
+) -> tuple[MDM, int]:
+    """The best MDM without components of less than half a client, and the number of these.
+
+    `as_given` all components stay, so that they keep their numbers. `with_errors` it has a covariance,
+    unless the information is singular.
+    """
     best = state.best
     if best is None:
         raise ParameterError(
             "no cohort has judged any parameters, because too many were empty; ask larger cohorts, "
             "or allow more rounds"
         )
-    kept = best.weights * state.n_supporting >= 0.5
-    weights = best.weights[kept] / best.weights[kept].sum()
-    masses = Sizes.unchecked(best.sizes.bins, best.sizes.masses[kept])
-    return Parameters(weights, best.alphas[kept], masses).mdm(), int((~kept).sum())
+    kept = as_given | (best.weights * state.n_supporting >= 0.5)
+    weights, alphas = best.weights[kept] / best.weights[kept].sum(), best.alphas[kept]
+    found = None
+    if with_errors and state.hessian is not None:
+        entries = np.flatnonzero(np.repeat(kept, alphas.shape[1] + 1))
+        hessian = state.hessian[np.ix_(entries, entries)]
+        found = covariance(hessian, alphas, state.n_clients)
+    sizes = Sizes.unchecked(best.sizes.bins, best.sizes.masses[kept])
+    mdm = MDM(weights, alphas, sizes, as_given=as_given, covariance=found)
+    return mdm, int((~kept).sum())
 
 
 def _reason(climb: _Climb, settings: Settings, n_surveyed: float, n_components: int) -> str:
@@ -607,7 +708,7 @@ def _candidates(rounds: _Rounds) -> tuple[Candidate, ...]:
     return tuple(
         Candidate(
             n_components=k,
-            mdm=cast(MDM, climb.scored),
+            mdm=rounds.scored(climb),
             log_likelihood=float(means[i]),
             standard_error=float(np.sqrt(spread[i] / max(n - 1, 1))),
             behind=float(short[i]),

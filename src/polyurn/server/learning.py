@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
 from polyurn.errors import ParameterError
+from polyurn.model.mdm import MDM
 from polyurn.model.trees import Tree
 from polyurn.server.fit_results import Fit
 from polyurn.server.fit_settings import Settings, Shape
@@ -48,6 +49,7 @@ def learn(
     sizes: Any = None,
     size_prior: float | None = None,
     category_prior: float | None = None,
+    start: MDM | None = None,
     rng: int = 0,
     on_round: Callable[[Any], None] | None = None,
 ) -> Fit:
@@ -60,6 +62,8 @@ def learn(
     model = {"sizes": sizes, "size_prior": size_prior, "category_prior": category_prior}
     common: dict[str, Any] = {name: value for name, value in model.items() if value is not None}
     common |= {"n_categories": n_categories, "max_size": max_size, "on_round": on_round}
+    if start is not None and (epsilon is not None or method == "paper"):
+        raise ParameterError("expected no start with epsilon or method='paper': they begin anew")
     if epsilon is not None and (tree is not None or shape in ("tree", "laws")):
         raise ParameterError(
             "expected no epsilon with a tree or laws: noise hides splits; leave one out"
@@ -85,5 +89,5 @@ def learn(
     one = not selects(components, held_out)
     return fit_sums(
         aggregator, int(components[0]) if one else components, settings=settings, held_out=held_out,
-        at_once=at_once, rng=rng, **common,
+        at_once=at_once, start=start, rng=rng, **common,
     )  # fmt: skip

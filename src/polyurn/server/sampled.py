@@ -7,6 +7,7 @@ likelihood, whose optimum needs no small EM steps. Each round asks about both op
 answer; the likelihoods of the same clients decide which one to take, and whether there is a gain.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -39,10 +40,13 @@ from polyurn.wire import (
 class Sampled:
     """The search for one number of components with sampled cohorts."""
 
-    def __init__(self, problem: Problem, groups: list[Group], settings: Settings) -> None:
+    def __init__(
+        self, problem: Problem, groups: list[Group], settings: Settings,
+        starts: Sequence[Parameters] = (),
+    ) -> None:  # fmt: skip
         self.problem, self.max_upload = problem, settings.max_upload
         self._groups, self._settings = groups, settings
-        self._starts: list[Parameters] = []
+        self._starts = list(starts)
         self._average: Average | None = None
         self._state = State(0.0, 0.0)
         self._n_rounds = 0

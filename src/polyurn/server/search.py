@@ -74,6 +74,7 @@ class State:
     promise: float = float("inf")
     changed: bool = False  # the clients that judged differ from those of the round before
     n_agreeing: int | None = None  # starts that ended at the leader's optimum, if that was counted
+    hessian: Floats | None = None  # of the mean log-likelihood at about `best`, if it was asked for
 
 
 class Search(Protocol):
@@ -103,6 +104,7 @@ class Climber:
     damping: float
     is_recombined: bool = False
     curvature: Curvature | None = None
+    hessian: Floats | None = None  # the last of all components, in x
     curved: tuple[int, ...] = ()
     asks: int = 0
     best: Point | None = None
@@ -114,11 +116,20 @@ class Climber:
     @classmethod
     def begin(
         cls, at: Parameters, number: int, policy: Policy, *, is_recombined: bool = False,
-        curvature: Curvature | None = None,
+        curvature: Curvature | None = None, curved: tuple[int, ...] = (),
     ) -> "Climber":  # fmt: skip
-        """A climber whose next trial is the point where it begins."""
+        """A climber whose next trial is where it begins; the Hessian of `curved` is asked for there."""
         x, n_met = to_x(at.weights, at.alphas), 0 if is_recombined else 1
-        return cls(number, at.sizes, [x], policy.damping, is_recombined, curvature, n_met=n_met)
+        return cls(
+            number,
+            at.sizes,
+            [x],
+            policy.damping,
+            is_recombined,
+            curvature,
+            curved=curved,
+            n_met=n_met,
+        )
 
     @property
     def value(self) -> float:
@@ -155,13 +166,15 @@ class Climber:
             self.curvature = None
         if hessian is not None and self.best is not None:
             where = self._entries(self.curved)
+            if len(where) == len(self.best.x):
+                self.hessian = hessian
             shape = len(self.curved), len(where) // len(self.curved) - 1
             x, gradient = self.best.x[where], self.best.gradient[where]
             self.curvature = *np.linalg.eigh(along_cap(hessian, x, gradient, shape)), where
 
     def forget(self) -> None:
         """Discard values that other clients judged: move to the best trial, at least by an EM step."""
-        self.best, self.curvature = None, None
+        self.best = self.curvature = self.hessian = None
 
     def propose(self, policy: Policy, *, n_curved: int) -> None:
         """Try the EM step and Newton steps; ask for the Hessian of components with the largest gains."""
@@ -263,6 +276,7 @@ class Race:
             promise=max(c.value + 2 * c.remaining() for c in (leader, *rivals)) - leader.value,
             changed=changed,
             n_agreeing=max(leader.n_met, 1),  # a recombined leader counts itself if no start has met it
+            hessian=leader.hessian,
         )  # fmt: skip
         new = self._recombine(ranked, len(unranked))
         self._propose(ranked + unranked, len(new))

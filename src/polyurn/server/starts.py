@@ -17,6 +17,7 @@ from scipy.special import ndtri
 from polyurn.model.rising_factorials import log_rising
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.server.em import Problem
+from polyurn.typed.arrays import symmetric
 from polyurn.typed.declared import Floats
 from polyurn.wire import Group, GroupStatistics, Parameters, Survey, SurveyStatistics
 
@@ -102,9 +103,7 @@ def landscape(query: Survey, sums: SurveyStatistics, *, sizes: bool) -> Landscap
     """The result of the first round; without `sizes`, without the sizes of clients."""
     mean = sums.features / sums.n_clients
     if query.pairs:
-        lower = np.zeros((len(mean), len(mean)))
-        lower[np.tril_indices(len(mean))] = sums.products / sums.n_clients
-        covariances = lower + np.tril(lower, -1).T - np.outer(mean, mean)
+        covariances = symmetric(sums.products / sums.n_clients) - np.outer(mean, mean)
         if not sizes:
             covariances[-1] = covariances[:, -1] = 0.0
         variances, axes = np.linalg.eigh(covariances)

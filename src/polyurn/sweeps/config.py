@@ -74,7 +74,7 @@ class ClientsConfig:
     `dirichlet`, `hsu` and `pathological` need `sizes`: those of another population, or this many points
     each. `n_clients` is needed for `mdm`, `shards`, `quantity_skew` and a number of points; else they
     are as many as the other population has. A `style` is measured in the array `style_features`, by
-    default the training features.
+    default the training features. `plausible` adds so many mixtures that are as plausible as `mdm`.
     """
 
     column: str | None = None
@@ -94,6 +94,7 @@ class ClientsConfig:
     n_clients: Count | None = None
     style: str | None = None
     style_features: str | None = None
+    plausible: Count | None = None
 
     @property
     def kind(self) -> str:
@@ -112,13 +113,15 @@ class ClientsConfig:
             got = ", ".join(given) or "none"
             raise ParameterError(f"needs one of {', '.join(KINDS)}, got {got}")
         without = [] if self.kind == "dirichlet" else ["marginal"]
+        without += [] if self.kind == "mdm" else ["plausible"]
         without += [] if self.kind in _WITH_SIZES else ["sizes"]
         if self.kind in ("column", "partition"):
             without += ["n_clients", "style", "style_features"]
         for name in without:
             if getattr(self, name) is not None:
                 raise ParameterError(f"{name} has no meaning with {self.kind}")
-        for name, value in (("n_clients", self.n_clients), ("the number of points", self.like)):
+        numbers = {"n_clients": self.n_clients, "plausible": self.plausible}
+        for name, value in (*numbers.items(), ("the number of points", self.like)):
             if value == 0:
                 raise ParameterError(f"expected {name} as a whole number above 0, got 0")
         if self.dirichlet is not None and not 0 < self.dirichlet < float("inf"):
@@ -216,6 +219,23 @@ class SweepConfig:
                 f"expected weighted_to as a population of the file, one of {', '.join(self.clients)}, "
                 f"got {shown(self.weighted_to)}"
             )
+        n_plausible = sum(entry.plausible or 0 for entry in self.clients.values())
+        if len(self.populations) < len(self.clients) + n_plausible:
+            raise ParameterError(
+                "expected no population of the file with the name of a plausible mixture, NAME~1"
+            )
+
+    @property
+    def populations(self) -> dict[str, ClientsConfig]:
+        """The entries, each before its plausible mixtures."""
+        return {
+            name: one
+            for base, entry in self.clients.items()
+            for name, one in [
+                (base, entry),
+                *((f"{base}~{i}", entry) for i in range(1, (entry.plausible or 0) + 1)),
+            ]
+        }
 
 
 def read_config(path: Path) -> SweepConfig:

@@ -116,7 +116,7 @@ def read_inputs(config: SweepConfig) -> Inputs:
         codes, coded.names, models, config.folder, len(chosen) == len(table.features)
     )
     populations: dict[str, ClientsOfSeed] = {}
-    for name, entry in config.clients.items():
+    for name, entry in config.populations.items():
         try:
             owners_of = None
             if entry.column is not None:

@@ -23,6 +23,16 @@ LAST = 0.5  # the share of the evaluations, the last ones, whose mean is the sco
 AGAIN = "again"
 
 
+def base_of(population: str) -> str:
+    """The population whose mixture this one's is as plausible as; itself for all others.
+
+    >>> base_of("mdm~2"), base_of("mdm")
+    ('mdm', 'mdm')
+    """
+    base, _, number = population.rpartition("~")
+    return base if base and number.isdecimal() else population
+
+
 @dataclass(frozen=True)
 class RunScore:
     """The score of a run, in the metric's own direction; `reached` is its first round at the target."""

@@ -5,7 +5,7 @@ Populations are given as values, or are the entries of a TOML file. Nothing is t
 
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 from warnings import catch_warnings, simplefilter, warn
@@ -27,7 +27,7 @@ from polyurn.sources.clients import Reading, read_clients
 from polyurn.storage.models import Saved, load_saved
 from polyurn.storage.partitions import load_partition
 from polyurn.sweeps.config import ClientsConfig, SweepConfig
-from polyurn.sweeps.run_scores import AGAIN
+from polyurn.sweeps.run_scores import AGAIN, base_of
 from polyurn.training.examples import check_clients
 from polyurn.typed.declared import Bools, Floats, Ints
 
@@ -129,9 +129,10 @@ def _held(
 def streams(name: str, seed: int) -> list[np.random.Generator]:
     """Three random streams: for drawing a population's clients, giving them points, and testing them.
 
-    Populations have streams of their own, or they would have the same sizes in the same order.
+    Populations have streams of their own, or they would have the same sizes in the same order. Mixtures
+    that are as plausible as another have its streams: what differs between them is not chance.
     """
-    word = zlib.crc32(name.encode())
+    word = zlib.crc32(base_of(name).encode())
     return np.random.default_rng((_DRAWS, seed, word)).spawn(3)
 
 
@@ -152,13 +153,17 @@ def read_models(config: SweepConfig) -> Models:
     mdms: dict[str, Saved[MDM]] = {}
     styles: dict[str, Saved[Style]] = {}
     found: list[tuple[str, str, Side]] = []
-    for name, entry in config.clients.items():
+    for name, entry in config.populations.items():
         if entry.mdm is not None:
-            mdms[name] = load_saved(config.folder / entry.mdm)
+            mdms[name] = mdms.get(base_of(name)) or load_saved(config.folder / entry.mdm)
             found.append((name, entry.mdm, mdms[name].side))
         if entry.style is not None:
             styles[name] = load_saved(config.folder / entry.style, Style)
             found.append((name, entry.style, styles[name].side))
+    for name, entry in config.clients.items():
+        if entry.plausible:
+            drawn = enumerate(_plausible(mdms[name].model, name, entry.plausible), start=1)
+            mdms |= {f"{name}~{i}": replace(mdms[name], model=one) for i, one in drawn}
     _, first, known = found[0] if found else ("", "", None)
     for name, file, side in found:
         if side != known and not (isinstance(side, int) and isinstance(known, int)):
@@ -167,6 +172,13 @@ def read_models(config: SweepConfig) -> Models:
                 f"{in_words(known or 0)}, got {in_words(side)}"
             )
     return Models(mdms, styles, known)
+
+
+def _plausible(mdm: MDM, name: str, n: int) -> tuple[MDM, ...]:
+    try:
+        return mdm.draws(n, rng=zlib.crc32(name.encode()))
+    except ParameterError as error:
+        raise ParameterError(f"[clients.{name}] plausible: {error}") from error
 
 
 @dataclass(frozen=True, eq=False)

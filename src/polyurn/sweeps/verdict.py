@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from statistics import fmean
 from typing import Literal
 
 import numpy as np
@@ -22,6 +23,7 @@ from polyurn.sweeps.run_scores import (
     LAST,
     LOSS,
     RunScore,
+    base_of,
     direction,
     mean_difference,
     rank_correlation,
@@ -225,7 +227,8 @@ class Verdict:
         parts = [f"{promised}; {floor}" if floor else promised]
         *others, last = shown
         parts += [self.pair_sentence(v.population, last.population) for v in others]
-        return _sentences(parts)
+        parts += [self._of_the_fit(v.population) for v in shown]
+        return _sentences([part for part in parts if part])
 
     def pair_sentence(
         self, first: str, second: str, *, of: Literal["difference", "regret"] = "difference"
@@ -242,9 +245,25 @@ class Verdict:
         parts = [loses(v.population, v.regret, n_seeds=v.n_seeds) for v in self._shown(about)]
         return _sentences(["; ".join(parts)]) if parts else ""
 
+    def _of_the_fit(self, base: str) -> str:
+        """What mixtures as plausible as this one promise, on the settings that both have; "" if none."""
+        drawn = [name for name in self.scores if base_of(name) == base != name]
+        mine, more = self.scores[base], []
+        for table in (self.scores[name] for name in drawn):
+            runs = [
+                (s, key) for s in mine.keys() & table.keys() for key in mine[s].keys() & table[s]
+            ]
+            more += [fmean(table[s][key] - mine[s][key] for s, key in runs)] if runs else []
+        if not more:
+            return ""
+        span = f"{self.wording.number(min(more))} to {self.wording.amount(max(more))}"
+        mixtures = counted(len(more), "plausible mixture promises", "plausible mixtures promise")
+        return f"{mixtures} {span} more than {base}: so much hangs on the fit"
+
     def _shown(self, about: Sequence[str] | None) -> list[PopulationVerdict]:
         """The populations of a sentence: the farthest first, last the one they are held against."""
         shown = [v for v in self.simulated if about is None or v.population in about]
+        shown = [v for v in shown if base_of(v.population) not in {*self.scores} - {v.population}]
         return sorted(shown, key=lambda v: (v is self.reference, -v.difference.value))
 
 

@@ -51,6 +51,18 @@ def finite_array(values: object, what: str) -> Floats:
     return np.ascontiguousarray(given)
 
 
+def symmetric(lower: Floats) -> Floats:
+    """The symmetric matrix of a lower triangle, row after row, of shape (n * (n + 1) / 2,).
+
+    >>> symmetric(np.array([1.0, 2.0, 3.0])).tolist()
+    [[1.0, 2.0], [2.0, 3.0]]
+    """
+    n = math.isqrt(2 * lower.size)
+    square = np.zeros((n, n))
+    square[np.tri(n, dtype=bool)] = lower
+    return square + np.tril(square, -1).T
+
+
 def plain_array(
     values: object, what: str, *, error: type[InputError] = ParameterError
 ) -> NDArray[Any]:

@@ -17,6 +17,7 @@ from polyurn.commands.options import (
     FEDERATION,
     OUTPUT,
     SEED,
+    START,
     FederationPrivacyOptions,
     NodeOptions,
     SearchOptions,
@@ -35,7 +36,9 @@ def run_command(
         "auto",
         "One number of components; or to choose from: 1:6, 2,4,8. auto offers 1,2,4,8,... in the same "
         "rounds, as far as max_upload allows.",
+        Unless("start"),
     ),
+    start: Path | None = START,
     output: Path | None = OUTPUT,
     checkpoint: Path | None = CHECKPOINT,
     cohort: int | None = option(
@@ -68,10 +71,13 @@ def run_command(
     federation = files.read()
     terms = nodes.of_job(privacy)
     numbers = component_numbers(components)
+    if start is not None:
+        load_saved(start).model.in_order_of(federation.declared)
     job = MixtureJob(
         federation=str(files.path),
         command=context.obj,
-        selects=selects(numbers, search.held_out),
+        selects=start is None and selects(numbers, search.held_out),
+        start=None if start is None else str(start.absolute()),
         components=() if numbers == "auto" else numbers,
         max_size=federation.max_size,
         seed=seed,

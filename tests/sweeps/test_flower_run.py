@@ -1,6 +1,7 @@
 """Flower apps as they are: in Flower's own simulation once, and what is recorded of them."""
 
 import json
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from flwr.serverapp import ServerApp
 from flwr.serverapp.strategy import FedAvg, Strategy
 
 from polyurn.errors import FileError, ParameterError, TrainingError
+from polyurn.sweeps.config import parse_config
 from polyurn.sweeps.flower_run import recorded, simulate
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "flower_app"
@@ -61,6 +63,25 @@ def test_a_sweep_runs_the_example_in_flowers_simulation_on_the_clients_it_drew(r
     assert done.rounds == [1, 2]
     assert set(done.metrics) == {"train_loss", "accuracy"}
     assert done.metrics["accuracy"][-1] > 0.6  # 0.75 in eight trials; default settings 0.36 to 0.5
+    best = tomllib.loads((tmp_path / "runs" / "best.toml").read_text())
+    assert best["learning-rate"] == 1.0
+    app = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["tool"]["flwr"]["app"]
+    assert set(best) <= set(app["config"])
+
+
+def test_settings_are_called_as_in_the_run_config_before_anything_runs():
+    asked = {
+        "seeds": [0], "data": {"file": "labels.csv"}, "clients": {"iid": {"iid": 9, "n_clients": 4}},
+        "trainer": {"flower": str(EXAMPLE)}, "settings": {"local_epochs": 2},
+    }  # fmt: skip
+    found = parse_config({**asked, "grid": {"learning_rate": [1, 0.3]}})
+    assert dict(found.settings) == {"local-epochs": 2}
+    assert repr(dict(found.grid)) == "{'learning-rate': [1.0, 0.3]}"
+    space = {"learning_rate": {"low": 1, "high": 2, "log": True}}
+    found = parse_config({**asked, "search": {"space": space, "n_trials": 2}})
+    assert repr(found.search.space["learning-rate"]) == "{'low': 1.0, 'high': 2.0, 'log': True}"
+    with pytest.raises(ParameterError, match="has no momentum in its run-config"):
+        parse_config({**asked, "grid": {"momentum": [0.9]}})
 
 
 class Replies(FedAvg):

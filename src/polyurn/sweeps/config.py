@@ -9,13 +9,15 @@ import shlex
 import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from polyurn.errors import FileError, ParameterError
 from polyurn.model.names import Match
 from polyurn.storage.files import read_regular
+from polyurn.sweeps.flower_run import as_run_config
 from polyurn.sweeps.optuna_search import OptunaSearch
 from polyurn.sweeps.trainers import CommandTrainer, doubled
 from polyurn.training.fedavg import EngineName, FedAvg, check_names
@@ -164,12 +166,8 @@ class TrainerConfig:
         """The trainer; its folders start from `folder`."""
         command, where = self.command, folder / self.folder
         if self.flower is not None:
-            app, where = folder / self.flower, folder / self.flower
-            if not (app / "pyproject.toml").is_file():
-                raise ParameterError(
-                    f"[trainer] flower: expected {app} with a pyproject.toml, as Flower's apps have"
-                )
-            ours = [sys.executable, "-m", "polyurn.sweeps.flower_run", str(app.resolve())]
+            where = folder / self.flower
+            ours = [sys.executable, "-m", "polyurn.sweeps.flower_run", str(where.resolve())]
             command = " ".join(shlex.quote(doubled(word)) for word in ours) + _FLOWER_FILES
         return CommandTrainer(
             str(command), folder=where, partition=self.partition, timeout=self.timeout
@@ -294,7 +292,22 @@ def parse_config(table: Mapping[str, Any], *, folder: Path = Path()) -> SweepCon
         if name in read and not isinstance(value, Mapping):
             raise ParameterError(f"expected [{name}] as a table")
         given[name] = read[name](value) if name in read else value
-    return _read(SweepConfig, {**given, "folder": folder}, "")
+    found = _read(SweepConfig, {**given, "folder": folder}, "")
+    return found if found.trainer is None else _of_app(found, found.trainer)
+
+
+def _of_app(config: SweepConfig, trainer: TrainerConfig) -> SweepConfig:
+    """The same sweep, with settings called as in the run-config of a Flower app, if it trains one."""
+    if trainer.flower is None:
+        return config
+    named = partial(as_run_config, config.folder / trainer.flower)
+    search = config.search
+    return replace(
+        config,
+        settings=named(config.settings or {}),
+        grid=None if config.grid is None else named(config.grid),
+        search=None if search is None else replace(search, space=named(search.space)),
+    )
 
 
 def _read(kind: type[Table], entry: Mapping[str, Any], where: str) -> Table:

@@ -56,7 +56,7 @@ def simulate(
     the environment, too. What it prints goes to this process's output.
     """
     app = Path(app)
-    overrides = _overrides(app, settings)
+    overrides = [f"{name}={json.dumps(v)}" for name, v in as_run_config(app, settings).items()]
     with TemporaryDirectory(prefix="pu") as scratch:  # short: Ray puts its sockets there
         end, home, port = Path(scratch) / "end", Path(scratch) / "home", _free_port()
         home.mkdir()
@@ -162,18 +162,26 @@ def _described(app: Path) -> Any:
     return described
 
 
-def _overrides(app: Path, settings: Mapping[str, Any]) -> list[str]:
-    """Settings as Flower's command takes them."""
-    known, found = _described(app).get("config", {}), []
+def as_run_config(app: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings, or what they may be, under the names of an app's run-config, and its floats as such."""
+    known, found = _described(app).get("config", {}), {}
     for name, value in settings.items():
         key = name if name in known else name.replace("_", "-")
         if key not in known:
             raise ParameterError(
                 f"{app.name} has no {name} in its run-config; expected one of {', '.join(known)}"
             )
-        typed = float(value) if isinstance(known[key], float) else value  # to Flower, 1 is no float
-        found.append(f"{key}={json.dumps(typed)}")
+        found[key] = _floats(value) if isinstance(known[key], float) else value
     return found
+
+
+def _floats(value: Any) -> Any:
+    """Numbers as Flower tells them apart: 1 is no float."""
+    if isinstance(value, Mapping):
+        return {name: _floats(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_floats(part) for part in value]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _wrapped(app: Path, target: Path) -> Path:

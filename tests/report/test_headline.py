@@ -1,6 +1,7 @@
 """The verdict at the top of a page."""
 
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -11,8 +12,11 @@ import polyurn as pu
 from polyurn.comparison.estimates import Estimate
 from polyurn.model.paper_truths import truth
 from polyurn.report.headline import headline
+from polyurn.report.model_section import components_section, distinctive_rows
+from polyurn.report.population_section import populations_section
 from polyurn.report.sweep_section import sweep_section
-from report_material import comparison, gathered, runs, selection, true_clients
+from polyurn.wording import capital
+from report_material import comparison, gathered, runs, selection, styled, true_clients
 
 
 def test_the_three_numbers_are_those_of_the_comparison_and_the_sweep():
@@ -29,6 +33,25 @@ def test_the_three_numbers_are_those_of_the_comparison_and_the_sweep():
     assert "oracle" not in training.means
 
 
+def test_the_headline_is_one_sentence_whatever_there_is():
+    for things in ({"comparison": comparison(), "runs": runs()}, {"runs": runs()}, styled()):
+        said = headline(gathered(**things)).sentence
+        assert re.findall(r"\. ", said) == []
+        assert said.endswith(".")
+    assert said == "40% of the variance among points of the same label lies between clients."
+
+
+def test_the_sections_say_their_verdict_first():
+    material = gathered(selection().mdm, comparison=comparison(), clients={"true": true_clients()})
+    verdict = comparison().verdict
+    assert populations_section(material).lead.startswith(f"{capital(verdict)}. ")
+    lead, rows = (
+        components_section(material).lead,
+        distinctive_rows(material.mdm, list("0123456789")),
+    )
+    assert f"They differ most in {rows[0]['category']}, " in lead
+
+
 def test_without_iid_runs_the_headline_says_what_is_promised():
     said = headline(gathered(runs=runs(populations=("true", "mdm"))))
     assert said.sentence.startswith("mdm clients are off by ")  # the errors have both signs
@@ -43,7 +66,7 @@ def test_one_seed_is_not_enough_for_the_headline_to_tell_who_is_nearer():
 def test_it_is_not_the_clients_who_cannot_tell():
     said = headline(gathered(comparison=comparison(), runs=runs(seeds=(0,)))).sentence
     assert said.startswith("Clients are ")
-    assert ". It cannot be told which of mdm and IID clients are nearer" in said
+    assert "; it cannot be told which of mdm and IID clients are nearer" in said
 
 
 def test_the_noise_floor_alone_is_no_verdict_on_simulated_clients():
@@ -109,7 +132,7 @@ def test_few_held_out_clients_show_in_the_pages_words():
     few = replace(comparison(), n_clients=12, n_compared=12)
     close = replace(few.rows[0], name="mdm", energy_ratio=1.0, energy_null=(0.5, 1.9))
     inside = headline(gathered(comparison=replace(few, rows=(close,)))).sentence
-    assert "Whether simulated clients (mdm) are like true ones cannot be told" in inside
+    assert "; whether simulated clients (mdm) are like true ones cannot be told" in inside
     assert "12 true clients are few: intervals are wide" in inside
     assert "cannot be told from true ones" not in inside
     far = replace(close, energy_ratio=5.0)
@@ -149,7 +172,7 @@ def said_of(measured):
 
 
 def test_all_three_measures_together_say_that_clients_cannot_be_told_apart():
-    assert f"Simulated clients (mdm) {CANNOT} (AUC 0.50 ± 0.04)." in said_of(compared())
+    assert f"; simulated clients (mdm) {CANNOT} (AUC 0.50 ± 0.04)." in said_of(compared())
 
 
 def test_clients_that_a_classifier_tells_apart_are_not_said_to_be_alike():
@@ -202,6 +225,6 @@ def test_an_energy_ratio_outside_its_range_is_not_outweighed_by_a_classifier():
 def test_the_terminal_never_says_another_verdict_than_the_page(n_fitted, ratio, auc):
     measured = compared(n_fitted, energy_ratio=ratio, auc=auc)
     verdict = measured.sentences()[0]
-    assert f"{verdict[0].upper()}{verdict[1:]}." in said_of(measured)
+    assert f"; {verdict}." in said_of(measured)
     alike = n_fitted == 0 and 0.5 <= ratio <= 1.9 and auc and auc.low <= 0.5 <= auc.high
     assert (CANNOT in verdict) == bool(alike)

@@ -35,6 +35,7 @@ SHOWN = "shown"  # the signal that lists the populations which the reader has no
 VEGA_LITE_TYPE = f"application/vnd.vegalite.{alt.SCHEMA_VERSION.split('.')[0]}+json"
 _VERSION = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
 _N_TONES, _N_FILLS = 9, 9  # in style.css
+_DRAWN = ("mark", "encoding", "layer", "data", "transform", "height")
 # Populations that every page has in the same colours: the paper's.
 _KNOWN = ("true", "mdm", "iid", "oracle")
 _DASHES: tuple[tuple[int, ...], ...] = ((2, 3), (), (8, 3), (8, 3, 2, 3), (5, 2), (1, 1))
@@ -279,16 +280,13 @@ def side_by_side(charts: Sequence[tuple[str, Spec]], *, width: int = 380) -> Spe
     alone: list[Spec] = []
     shown: dict[str, None] = {}
     for i, (title, page) in enumerate(charts):
-        spec = {
-            key: page[key]
-            for key in page
-            if key in ("mark", "encoding", "layer", "data", "transform", "height")
-        }
-        names = {name: f"{name}-{i}" for name in page["datasets"]}
-        datasets |= {names[name]: rows for name, rows in page["datasets"].items()}
+        spec = json.loads(json.dumps({k: page[k] for k in _DRAWN if k in page}))
+        for part in _parts(spec):
+            if "data" in part:
+                part["data"]["name"] += f"-{i}"
+        datasets |= {f"{name}-{i}": rows for name, rows in page["datasets"].items()}
         shown |= dict.fromkeys(page["params"][-1]["value"])
-        spec = _with_data(spec, names) | {"width": width, "title": title if len(charts) > 1 else ""}
-        alone.append(spec)
+        alone.append(spec | {"width": width, "title": title if len(charts) > 1 else ""})
     whole = alone[0] if len(alone) == 1 else {"hconcat": alone}
     whole |= {"datasets": datasets, "params": [{"name": SHOWN, "value": [*shown]}]}
     text = json.dumps({**whole, "config": {**_THEME, "background": "white"}})
@@ -301,16 +299,6 @@ def side_by_side(charts: Sequence[tuple[str, Spec]], *, width: int = 380) -> Spe
             if encoded.get("field") == "population":
                 encoded["legend"] = {"title": None}
     return drawn
-
-
-def _with_data(spec: Spec, names: dict[str, str]) -> Spec:
-    """The same chart of data with other names."""
-    renamed = {**spec}
-    if "data" in spec:
-        renamed["data"] = {"name": names[spec["data"]["name"]]}
-    if "layer" in spec:
-        renamed["layer"] = [_with_data(part, names) for part in spec["layer"]]
-    return renamed
 
 
 def _parts(spec: Spec) -> Iterable[Spec]:

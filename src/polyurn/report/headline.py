@@ -1,4 +1,5 @@
-"""The verdict at the top of a page: a sentence for each of three numbers, and what these mean.
+"""The verdict at the top of a page: one sentence with a clause for each of three numbers, and what these
+mean.
 
 Words for numbers that others have measured: how heterogeneous the federation is, how close simulated
 clients are, what training on them predicts. How close they are, a `Comparison` says itself.
@@ -14,6 +15,9 @@ from polyurn.wording import capital, counted
 
 # Clients that stand for an MDM whose heterogeneity is asked for; its own seed, so that it is the same.
 _N_DRAWN, _SEED = 2_000, 0
+# From which α on clients are called so: 0.1 is extreme in papers, 0.5 usual, and 100 IID.
+_WORDS = {50: "almost alike", 2: "mildly different", 0.5: "clearly different", 0: "very different"}
+_TOO_SMALL = "too small to tell how different they are"
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Headline:
-    """The verdict: its sentences as one text, and three numbers."""
+    """The verdict: one sentence, and three numbers."""
 
     sentence: str
     numbers: tuple[Number, Number, Number]
@@ -40,29 +44,37 @@ def headline(material: Material) -> Headline:
     how_close, second = _closeness(material)
     how_predictive, third = _training(material)
     parts = [part for part in (how_different, how_close, how_predictive) if part]
-    parts = [*(parts or ["there are runs to look at, and no verdict yet"]), _few(material)]
-    return Headline(" ".join(map(_sentence, filter(None, parts))), (first, second, third))
-
-
-def _few(material: Material) -> str:
-    """What so few true clients cannot tell; empty if there are enough, or none."""
-    if material.comparison is not None:
-        return material.comparison.few
+    parts = parts or [_other_verdict(material)]
     n_true = material.n_clients.get(material.true)
-    return "" if n_true is None else few_true_clients(n_true)
+    if material.comparison is not None:
+        parts.append(material.comparison.few)
+    elif n_true is not None:
+        parts.append(few_true_clients(n_true))
+    sentence = "; ".join(filter(None, parts))
+    named = sentence.split()[1] == "clients" and not sentence.startswith(("clients", "simulated"))
+    # A population's name stays as it is.
+    return Headline(f"{sentence if named else capital(sentence)}.", (first, second, third))
+
+
+def _other_verdict(material: Material) -> str:
+    """What there is to say where none of the three was measured."""
+    if material.style is not None:
+        between = material.style.style.between
+        return f"{between:.0%} of the variance among points of the same label lies between clients"
+    if material.looks:
+        return f"at the last look, {material.looks[-1].drift.sentence}"
+    return "there are runs to look at, and no verdict yet"
 
 
 def _heterogeneity(material: Material) -> tuple[str, Number]:
     label = "How different clients are"
+    clients, whose = material.clients.get(material.true), "true clients"
+    if clients is None and material.mdm is not None and material.comparison is None:
+        clients, whose = material.mdm.sample(_N_DRAWN, rng=_SEED), "clients that the model draws"
     if material.comparison is not None:
-        measured, whose = material.comparison.heterogeneity, "true clients"
-    elif material.true in material.clients:
-        measured = heterogeneity(material.clients[material.true], n_bootstrap=100, rng=_SEED)
-        whose = "true clients"
-    elif material.mdm is not None:
-        drawn = material.mdm.sample(_N_DRAWN, rng=_SEED)
-        measured = heterogeneity(drawn, n_bootstrap=100, rng=_SEED)
-        whose = "clients that the model draws"
+        measured = material.comparison.heterogeneity
+    elif clients is not None:
+        measured = heterogeneity(clients, n_bootstrap=100, rng=_SEED)
     else:
         hint = "Not measured: add a model or clients (polyurn report clients.csv mdm.json)."
         return "", Number(label, "–", hint, known=False)
@@ -74,19 +86,8 @@ def _heterogeneity(material: Material) -> tuple[str, Number]:
     low, high = measured.alpha.low, measured.alpha.high
     if not math.isnan(low):
         means += f" 95 % interval of α: {short(low)} to {short(high)}."
-    words = _how_different(alpha)
+    words = next((words for least, words in _WORDS.items() if alpha >= least), _TOO_SMALL)
     return f"clients are {words}", Number(label, f"α ≈ {short(alpha)}", means)
-
-
-def _how_different(alpha: float) -> str:
-    # The values that papers use: 0.1 is called extreme, 0.5 usual, and 100 IID.
-    if math.isnan(alpha):
-        return "too small to tell how different they are"
-    if alpha >= 50:
-        return "almost alike"
-    if alpha >= 2:
-        return "mildly different"
-    return "clearly different" if alpha >= 0.5 else "very different"
 
 
 def _closeness(material: Material) -> tuple[str, Number]:
@@ -131,9 +132,3 @@ def _training(material: Material) -> tuple[str, Number]:
         else say.promises({about.population: (about.signed, about.difference)})
     )
     return words, Number(label, f"{off} pts off" if say.in_points else f"{off} off", means)
-
-
-def _sentence(part: str) -> str:
-    first, second, *_ = part.split()
-    named = second == "clients" and first != "simulated"  # a population's name stays as it is
-    return f"{part}." if named else capital(f"{part}.")

@@ -28,8 +28,9 @@ def looks_section(material: Material) -> Section | None:
     return Section(
         name="looks",
         title="Whether clients still are what the mixture says",
-        lead=f"{counted(len(looks), 'look')} at clients, each one round of sums. Intervals are of 95 %; "
-        "what has moved is farther off than chance would bring any of the numbers, and ringed in black.",
+        lead=f"At the last look, {looks[-1].drift.sentence}. {counted(len(looks), 'look')} at clients, "
+        "each one round of sums. Intervals are of 95 %; what has moved is farther off than chance would "
+        "bring any of the numbers, and ringed in black.",
         figures=tuple(
             figure for block in _FIGURES if (figure := _figure(block, looks)) is not None
         ),

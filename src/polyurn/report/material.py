@@ -125,22 +125,22 @@ class Material:
     @property
     def verdict(self) -> Verdict | None:
         """What the sweep says about each population; None if nothing can be compared."""
-        return self._verdict[0]
+        return None if isinstance(self._verdict, str) else self._verdict
 
     @property
     def no_verdict(self) -> str:
         """Why runs on true clients and on others cannot be compared; "" if they can, or are missing."""
-        return self._verdict[1]
+        return self._verdict if isinstance(self._verdict, str) else ""
 
     @cached_property
-    def _verdict(self) -> tuple[Verdict | None, str]:
+    def _verdict(self) -> Verdict | str:
         names = {run.population for run in self.runs}
         if self.true not in names or len(names) < 2:
-            return None, ""
+            return ""
         try:
-            return compare_sweeps(self.runs, true=self.true, metric=self.metric), ""
+            return compare_sweeps(self.runs, true=self.true, metric=self.metric)
         except ParameterError as error:  # no seed or setting that both were trained with
-            return None, str(error)
+            return str(error)
 
 
 def gather(
@@ -161,15 +161,15 @@ def gather(
     rng: Seed = 0,
 ) -> Material:
     """Bring what the user has into one shape, and draw the clients that are missing: see `report_on`."""
-    mdm, provenance = _model(model)
-    if (
-        mdm is None
-        and comparison is None
-        and not runs
-        and not clients
-        and style is None
-        and not looks
-    ):
+    mdm: MDM | None
+    if isinstance(model, Fit):
+        mdm, provenance = model.mdm, Provenance(fit=model)
+    elif isinstance(model, Saved):
+        mdm, provenance = model.model, model.provenance
+    else:
+        mdm, provenance = model, Provenance()
+    has_one = any(one is not None for one in (model, comparison, style))
+    if not (has_one or runs or clients or looks):
         raise ParameterError(
             "expected something to report on: a model, a style, a comparison, runs, looks or clients"
         )
@@ -193,24 +193,16 @@ def gather(
         if "iid" not in tables:
             tables["iid"] = IID.like(tables[true]).sample(n, rng=rng)
     order = sorted(tables, key=lambda name: name != true)
-    if isinstance(comparison, Comparison):
-        comparison = SavedComparison(comparison)
+    compared = SavedComparison(comparison) if isinstance(comparison, Comparison) else comparison
     return Material(
-        true=true,
-        metric=metric,
-        mdm=mdm,
+        true=true, metric=metric, mdm=mdm, provenance=provenance, runs=tuple(runs), style=shown,
         categories=names or tuple(map(str, range(n_categories))),
-        provenance=provenance,
-        comparison=comparison.comparison if comparison else None,
-        comparison_provenance=comparison.provenance if comparison else Provenance(),
-        runs=tuple(runs),
+        comparison=compared.comparison if compared else None,
+        comparison_provenance=compared.provenance if compared else Provenance(),
         clients={name: _some(tables[name], rng=rng) for name in order},
         n_clients={name: tables[name].shape[0] for name in order},
-        notes=tuple(notes),
-        style=shown,
-        looks=tuple(looks),
-        rng=rng,
-    )
+        notes=tuple(notes), looks=tuple(looks), rng=rng,
+    )  # fmt: skip
 
 
 def _tables(
@@ -223,9 +215,8 @@ def _tables(
 
     Tables without names have those that the caller gives, in their order.
     """
-    sources = [mdm, *clients.values()]
-    names = categories or next((found for one in sources if (found := names_of(one))), None)
-    names = None if names is None else tuple(names)
+    found = (categories, *map(names_of, (mdm, *clients.values())))
+    names = next((tuple(one) for one in found if one), None)
     if mdm is not None and mdm.categories is not None:
         check_own(categories, mdm, mdm.n_categories)
     checked = {name: columns_of(table) for name, table in clients.items()}
@@ -239,17 +230,6 @@ def _tables(
         for name, table in clients.items()
     }
     return tables, names
-
-
-def _model(model: Model | None) -> tuple[MDM | None, Provenance]:
-    """The MDM and how it came about."""
-    match model:
-        case Fit():
-            return model.mdm, Provenance(fit=model)
-        case Saved():
-            return model.model, model.provenance
-        case _:
-            return model, Provenance()
 
 
 def _style(
@@ -266,10 +246,8 @@ def _style(
     space, proxy = saved.model.space, None
     if features is not None and labels is not None:
         held = numbers(features, "features")
-        coordinates = space.coordinates(held, labels)
-        proxy = ProxyPoints(
-            held, label_codes(labels, len(held), n_labels=space.n_labels), coordinates
-        )
+        codes = label_codes(labels, len(held), n_labels=space.n_labels)
+        proxy = ProxyPoints(held, codes, space.coordinates(held, labels))
     # Features of one column with lists have no names of their own.
     named = saved.features is not None and len(saved.features) == space.n_features
     return StyleMaterial(
@@ -304,25 +282,20 @@ def _completed(
         counts = mdm.sample(_MOST_CLIENTS, rng=rng)
     elif mdm is None and true is not None and true.shape[1] == n_labels:
         counts = _some(true, rng=rng)
-    if counts is None or shown.proxy is None:
+    proxy = shown.proxy
+    if counts is None or proxy is None:
         return shown
-    return replace(shown, styled=_styled(shown.style, shown.proxy, counts, rng=rng))
-
-
-def _styled(
-    style: Style, proxy: ProxyPoints, counts: Counts, *, rng: np.random.Generator
-) -> StyledClients | None:
-    """Clients of these histograms with a style, if the proxy data have points for any of them."""
     wanted = held_categories(counts, proxy.labels)
     if wanted.shape[0] == 0:
-        return None
+        return shown
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StyleWarning)  # the page says it
-        drawn = partition(proxy.labels, wanted, style=style, features=proxy.features, rng=rng)
+        drawn = partition(proxy.labels, wanted, style=shown.style, features=proxy.features, rng=rng)
     report = drawn.report
-    if report is None or report.style is None:
-        return None
-    return StyledClients(drawn, report, report.style, int(counts.sum() - wanted.sum()))
+    assert report is not None
+    assert report.style is not None
+    n_lacking = int(counts.sum() - wanted.sum())
+    return replace(shown, styled=StyledClients(drawn, report, report.style, n_lacking))
 
 
 def _some(counts: Counts, *, rng: np.random.Generator) -> Ints:

@@ -63,12 +63,15 @@ def components_section(material: Material) -> Section | None:
         order = "Components have the numbers of the mixture that the fit began at."
     fit = material.provenance.fit
     missing = f"No standard errors: {fit.no_errors}." if fit and fit.no_errors else ""
+    most = ", ".join(names_of(distinctive, "category")[:3])
+    differ = f"They differ most in {most}. {order}" if most else order
     return Section(
         name="components",
         title="The component" if one else "The components",
         lead=(
             f"{_called(mdm)} over {counted(mdm.n_categories, 'category')}; a client holds at most "
-            f"{counted(mdm.max_size, 'point')}. {'' if one else order} {many_components(mdm)} {missing}"
+            f"{counted(mdm.max_size, 'point')}. {'' if one else differ} {many_components(mdm)} "
+            f"{missing}"
         ).strip(),
         figures=(
             _weights(summary_rows(mdm, names), with_splits=mdm.splits is not None),

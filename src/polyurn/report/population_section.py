@@ -32,6 +32,7 @@ from polyurn.report.model_section import QUANTILES
 from polyurn.report.parts import Figure, Panel, Section, Table, across, pivoted
 from polyurn.report.tsne import tsne
 from polyurn.typed.declared import Floats, Ints, Seed
+from polyurn.wording import capital
 from polyurn.zoo import federations
 from polyurn.zoo.cards import Profile, profile
 
@@ -80,10 +81,13 @@ def populations_section(material: Material) -> Section | None:
         figures.append(map_figure(own))
     if not figures:
         return None
+    verdict = "True clients, and those that stand in for them."
+    if material.comparison is not None:
+        verdict = f"{capital(material.comparison.verdict)}."
     return Section(
         name="populations",
         title="The populations side by side",
-        lead="True clients, and those that stand in for them. Hide a population to see the others.",
+        lead=f"{verdict} Hide a population to see the others.",
         figures=tuple(figures),
         tables=tuple(tables),
     )

@@ -10,12 +10,12 @@ import json
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.random import SeedSequence
-from numpy.typing import NDArray
 
 from polyurn.errors import FileError, ParameterError
 from polyurn.model.mdm import MDM
@@ -23,6 +23,7 @@ from polyurn.model.names import check_names
 from polyurn.storage.files import others_in, refused, write_whole
 from polyurn.storage.table_files import arrow, long_table
 from polyurn.typed.arguments import Json
+from polyurn.typed.json_form import to_json
 
 # Clients of a file, and cells (clients x categories) that are drawn at once.
 CLIENTS_PER_FILE = 2**19
@@ -61,7 +62,8 @@ def write_drawn(
     names = [f"clients-{i:06d}.parquet" for i in range(n_files)]
     drawn = {
         "n_clients": n_clients, "rng": rng, "per_file": clients_per_file,
-        "mdm": _name_of(mdm), "categories": None if labels is None else list(labels),
+        "mdm": hashlib.sha256(json.dumps(to_json(mdm)).encode()).hexdigest(),
+        "categories": None if labels is None else list(labels),
     }  # fmt: skip
     done = _begin(folder, names, drawn)
     streams = SeedSequence(rng).spawn(n_files)
@@ -76,11 +78,9 @@ def write_drawn(
             )
         return len(some)
 
-    n_drawn = 0
     with ThreadPoolExecutor(n_threads) as workers:
         try:
-            for n in workers.map(one, range(n_files)):
-                n_drawn += n
+            for n_drawn in accumulate(workers.map(one, range(n_files))):
                 if on_progress is not None:
                     on_progress(n_drawn)
         except BaseException:
@@ -130,13 +130,3 @@ def _begin(folder: Path, names: list[str], drawn: dict[str, Any]) -> set[str]:
                 f"{folder} holds something else, {name}; take an empty folder"
             ) from None
     return set(there)
-
-
-def _name_of(mdm: MDM) -> str:
-    """A checksum of the parameters."""
-    parts: list[NDArray[Any]] = [mdm.weights, mdm.alphas, mdm.sizes.masses]
-    if mdm.splits is not None:
-        laws = mdm.splits.laws
-        parts += [mdm.splits.tree.children, mdm.splits.concentrations]
-        parts += [] if laws is None else [laws.knots, laws.values]
-    return hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()[:16]

@@ -23,7 +23,7 @@ from polyurn.errors import FileError, ParameterError
 from polyurn.partitioning.result import Partition, check_ids
 from polyurn.storage.documents import json_bytes, parse_json
 from polyurn.storage.files import AGAIN, check_writable, others_in, read_regular, write_whole
-from polyurn.storage.table_files import arrow, read_table
+from polyurn.storage.table_files import arrow, read_table, write_table
 from polyurn.typed.arguments import Json, checked
 
 if TYPE_CHECKING:
@@ -132,18 +132,12 @@ def write_client_folders(
 def _write_parquet(
     partition: Partition, ids: NDArray[Any], path: Path, provenance: Mapping[str, Any] | None
 ) -> None:
-    from polyurn import __version__
-
     pa = arrow("writing tables")
-    columns = {
-        "client": pa.array(ids).take(pa.array(partition.clients)),
-        "index": partition.indices,
-    }
+    owners = pa.array(ids).take(pa.array(partition.clients))
     style = None if partition.report is None else partition.report.style
     served = {} if style is None else {"style": style.to_json()}
-    note = json.dumps({"polyurn": __version__, **served, **(provenance or {})})
-    table = pa.table(columns).replace_schema_metadata({"polyurn": note})
-    write_whole(path, lambda file: pa.parquet.write_table(table, file))
+    table = pa.table({"client": owners, "index": partition.indices})
+    write_table(table, path, provenance={**served, **(provenance or {})})
 
 
 def _read_json(path: Path) -> Partition:

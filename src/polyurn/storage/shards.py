@@ -150,14 +150,13 @@ def _identity(known: os.stat_result) -> Identity:
 
 def _read_rows(mapped: mmap.mmap, path: Path, shard: Shard) -> Rows:
     """The rows of a shard; the values in its arrays are trusted, as its checksum was right."""
+    start = len(_MAGIC) + 4
     try:
         if mapped[: len(_MAGIC)] != _MAGIC:
             raise ValueError("expected the first bytes of a shard")
-        n = int.from_bytes(mapped[len(_MAGIC) : len(_MAGIC) + 4], "little")
-        head = json.loads(mapped[len(_MAGIC) + 4 : len(_MAGIC) + 4 + n])
-        arrays: dict[str, Any] = {
-            name: _array(mapped, name, *head["arrays"][name]) for name in _ARRAYS
-        }
+        n = int.from_bytes(mapped[len(_MAGIC) : start], "little")
+        head = json.loads(mapped[start : start + n])
+        arrays: Any = {name: _array(mapped, name, *head["arrays"][name]) for name in _ARRAYS}
         rows = Rows(width=int(head["width"]), n_categories=int(head["n_categories"]), **arrays)
         if rows.n_clients != shard.n_clients:
             raise ValueError("expected as many clients as the log says")

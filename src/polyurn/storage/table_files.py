@@ -11,9 +11,8 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -197,11 +196,12 @@ def write_histograms(
     )
 
 
-def csv_text(
-    counts: object, *, clients: Sequence[Any] | None = None, categories: Sequence[str] | None = None
-) -> bytes:
+def csv_text(counts: object, *, categories: Sequence[str] | None = None) -> bytes:
     """What `write_histograms` writes to a .csv file."""
-    return table_text(long_table(counts, clients=clients, categories=categories))
+    pa = arrow("writing tables")
+    stream = pa.BufferOutputStream()
+    pa.csv.write_csv(long_table(counts, categories=categories), stream)
+    return bytes(stream.getvalue())
 
 
 def long_table(
@@ -233,27 +233,17 @@ def write_table(
     path = Path(path)
     pa = arrow("writing tables")
     kind = table_kind(path)
-    if kind == "parquet":
-        note = json.dumps({"polyurn": __version__, **(provenance or {})})
-        noted = table.replace_schema_metadata({"polyurn": note})
-        write_whole(path, lambda file: pa.parquet.write_table(noted, file))
-        return
-    options = pa.csv.WriteOptions(delimiter=DELIMITERS[kind])
-    packing = "gzip" if path.suffix == ".gz" else None
 
     def write(file: IO[bytes]) -> None:
+        if kind == "parquet":
+            note = json.dumps({"polyurn": __version__, **(provenance or {})})
+            pa.parquet.write_table(table.replace_schema_metadata({"polyurn": note}), file)
+            return
+        packing = "gzip" if path.suffix == ".gz" else None
         with pa.output_stream(file, compression=packing) as stream:
-            pa.csv.write_csv(table, stream, options)
+            pa.csv.write_csv(table, stream, pa.csv.WriteOptions(delimiter=DELIMITERS[kind]))
 
     write_whole(path, write)
-
-
-def table_text(table: "pa.Table") -> bytes:
-    """What `write_table` writes to a .csv file."""
-    pa = arrow("writing tables")
-    stream = pa.BufferOutputStream()
-    pa.csv.write_csv(table, stream)
-    return bytes(stream.getvalue())
 
 
 def check_table_writable(path: str | os.PathLike[str]) -> None:
@@ -311,11 +301,8 @@ def _line(records: Any, row: int) -> int:
     return int(after) + 1
 
 
-@dataclass(frozen=True)
-class _Dialect:
-    """The separator of a text file's columns, and its encoding."""
-
-    delimiter: str
+class _Dialect(NamedTuple):
+    delimiter: str  # between columns
     encoding: str
 
 

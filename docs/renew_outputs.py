@@ -108,7 +108,7 @@ def with_shapes(text):
 
 def with_style_tables(text):
     """A page with the tables of the experiments on style, from the records that are kept."""
-    made = {**experiment("style_tables").TABLES, "budget": experiment("styled_budget").lines}
+    made = experiment("style_tables").TABLES
 
     def block(found):
         return f"{found[1]}\n" + "\n".join(made[found[2]]()).rstrip() + f"\n\n{found[4]}"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from polyurn.report.notebook import figure_of
+from polyurn.report.page import figure_of
 from polyurn.report.parts import Figure
 
 ROOT = Path(__file__).parents[1]

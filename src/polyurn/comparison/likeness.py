@@ -18,19 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import ks_2samp, rankdata
 
+from polyurn.comparison import distances
 from polyurn.comparison.client_splits import ClientSplit
 from polyurn.comparison.comparison_results import Comparison, Floors, Likeness
-from polyurn.comparison.distances import (
-    directions,
-    energy_distance,
-    energy_floor,
-    energy_null,
-    energy_ratio,
-    random_halves,
-    wasserstein_distance,
-    wasserstein_floor,
-    wasserstein_ratio,
-)
 from polyurn.comparison.estimates import Estimate, normal_estimate
 from polyurn.comparison.summaries import dispersion, heterogeneity
 from polyurn.counts import Counts, check_counts
@@ -173,21 +163,21 @@ def compare(
     n_fitted = _n_fitted(to, held_out.shape[0], clients, fitted)
     true = _Clients.some_of(held_out, max_clients, "clients to compare with", rng)
     m, same = len(true.counts), [row.tobytes() for row in true.counts]
-    lines = directions(true.counts.shape[1], n_directions, rng=rng)
-    halves = random_halves(m, n_splits, rng=rng)
+    lines = distances.directions(true.counts.shape[1], n_directions, rng=rng)
+    halves = distances.random_halves(m, n_splits, rng=rng)
     floors = Floors(
-        energy=energy_floor(true.shares, halves),
-        sliced_wasserstein=wasserstein_floor(true.shares @ lines, halves),
-        sizes=wasserstein_floor(true.sizes, halves),
+        energy=distances.energy_floor(true.shares, halves),
+        sliced_wasserstein=distances.wasserstein_floor(true.shares @ lines, halves),
+        sizes=distances.wasserstein_floor(true.sizes, halves),
     )
     wanted = n_clients or min(max_clients, _TIMES_HELD_OUT * m)
     rows, nulls = [], dict[int, tuple[float, float]]()
     for name, population in populations.items():
         counts, own = _drawn(population, wanted, ours, match, name, rng)
         drawn = _Clients.some_of(counts, max_clients, f"clients of population {name!r}", rng)
-        energy, n = energy_distance(drawn.shares, true.shares), len(drawn.counts)
+        energy, n = distances.energy_distance(drawn.shares, true.shares), len(drawn.counts)
         if n not in nulls:  # populations are mostly of one size
-            nulls[n] = energy_null(true.shares, n=n, n_splits=n_splits, rng=rng)
+            nulls[n] = distances.energy_null(true.shares, n=n, n_splits=n_splits, rng=rng)
         on_lines, true_on_lines = drawn.shares @ lines, true.shares @ lines
         auc = None
         if n_folds:  # with as many clients of each kind, if there are
@@ -199,15 +189,15 @@ def compare(
             log_likelihood=None,
             log_likelihood_given_size=None,
             energy_distance=energy,
-            energy_ratio=energy_ratio(energy, floors.energy, n=n, m=m),
+            energy_ratio=distances.energy_ratio(energy, floors.energy, n=n, m=m),
             energy_null=nulls[n],
-            sliced_wasserstein=wasserstein_distance(on_lines, true_on_lines),
-            sliced_wasserstein_ratio=wasserstein_ratio(
+            sliced_wasserstein=distances.wasserstein_distance(on_lines, true_on_lines),
+            sliced_wasserstein_ratio=distances.wasserstein_ratio(
                 on_lines, true_on_lines, floors.sliced_wasserstein
             ),
             auc=auc,
-            size_distance=wasserstein_distance(drawn.sizes, true.sizes),
-            size_ratio=wasserstein_ratio(drawn.sizes, true.sizes, floors.sizes),
+            size_distance=distances.wasserstein_distance(drawn.sizes, true.sizes),
+            size_ratio=distances.wasserstein_ratio(drawn.sizes, true.sizes, floors.sizes),
             size_ks=float(ks_2samp(drawn.sizes[:, 0], true.sizes[:, 0], method="asymp").statistic),
             n_shared=sum(client in known for client in same),
             heterogeneity=heterogeneity(drawn.counts, n_bootstrap=n_bootstrap, rng=rng),

@@ -84,11 +84,8 @@ class LabelledPoints:
                 raise CountsError(f"expected {name} for {n} labels, got {len(column)}")
         if (self.clients is None) != (self.client_ids is None):
             raise CountsError("expected clients and client_ids together, got one of them")
-        if self.clients is not None:
-            self._check_clients()
-
-    def _check_clients(self) -> None:
-        assert self.clients is not None
+        if self.clients is None:
+            return
         if self.clients.min() < 0 or self.clients.max() >= self.n_clients:
             raise CountsError(f"expected clients from 0 to {self.n_clients - 1}, got others")
         n_seen = np.count_nonzero(np.bincount(self.clients, minlength=self.n_clients))

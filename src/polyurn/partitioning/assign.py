@@ -290,12 +290,7 @@ def _given(
     shortfall: Shortfall,
 ) -> Partition:
     """The partition of clients with these histograms, all of which can be served."""
-    from polyurn.partitioning.draw_kernels import (
-        draw_dense,
-        draw_sparse,
-        fill_urns,
-        shuffle_clients,
-    )
+    from polyurn.partitioning import draw_kernels as draw
 
     offsets = np.concatenate([[0], np.cumsum(client_sizes(table))])
     n_given, n_points = int(offsets[-1]), len(codes)
@@ -309,7 +304,7 @@ def _given(
     available = np.bincount(codes, minlength=table.shape[1])
     starts = np.concatenate([[0], np.cumsum(available)])
     urns = np.empty(n_points, np.int32 if n_points < 2**31 else np.int64)
-    fill_urns(codes, starts[:-1].copy(), urns)
+    draw.fill_urns(codes, starts[:-1].copy(), urns)
     cursors, served = offsets[:-1].copy(), None
     if style is not None and features is not None:
         each = np.split(urns, starts[1:-1])
@@ -317,13 +312,13 @@ def _given(
         if served.remark is not None:
             warnings.warn(served.remark, StyleWarning, stacklevel=4)  # `checked` stands between
     elif isinstance(table, np.ndarray):
-        draw_dense(table, starts, urns, cursors, indices, replace, rng)
+        draw.draw_dense(table, starts, urns, cursors, indices, replace, rng)
     else:
         cells = table.tocsc()
-        draw_sparse(
+        draw.draw_sparse(
             cells.indptr, cells.indices, cells.data, starts, urns, cursors, indices, replace, rng
         )
-    shuffle_clients(offsets, indices, rng)
+    draw.shuffle_clients(offsets, indices, rng)
     used = np.zeros(n_points, bool)
     used[indices] = True
     n_repeats = 0  # points of a client beyond one of each that there is

@@ -58,7 +58,7 @@ _THEME = {
     "legend": {
         "labelColor": INK, "titleColor": QUIET, "titleFontWeight": "normal", "orient": "top",
         "labelFontSize": 12, "titleFontSize": 12, "symbolStrokeWidth": 3, "columns": 4,
-        "symbolOpacity": 1,
+        "symbolOpacity": 1, "labelLimit": 260,
     },
 }  # fmt: skip
 
@@ -316,16 +316,14 @@ def svg(spec: Spec) -> str:
 
 def write_picture(spec: Spec, path: Path) -> None:
     """Write a chart in the format that the file's name ends in."""
-    kind = path.suffix.removeprefix(".")
-    if kind == "json":
-        path.write_text(json.dumps(spec), encoding="utf-8")
-    elif kind == "svg":
-        path.write_text(svg(spec), encoding="utf-8")
-    elif kind == "pdf":
-        path.write_bytes(vl_convert.vegalite_to_pdf(spec, _VERSION))
-    elif kind == "png":
-        path.write_bytes(vl_convert.vegalite_to_png(spec, _VERSION, scale=2))
-    else:
+    written: dict[str, Callable[[], bytes]] = {
+        ".json": lambda: json.dumps(spec).encode(),
+        ".svg": lambda: svg(spec).encode(),
+        ".pdf": lambda: vl_convert.vegalite_to_pdf(spec, _VERSION),
+        ".png": lambda: vl_convert.vegalite_to_png(spec, _VERSION, scale=2),
+    }
+    if path.suffix not in written:
         raise ParameterError(
             f"expected a file that ends in .svg, .pdf, .png or .json, got {path.name!r}"
         )
+    path.write_bytes(written[path.suffix]())

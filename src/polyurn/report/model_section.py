@@ -397,19 +397,15 @@ def candidate_rows(fit: Fit) -> Rows:
     """One row per number of components: held-out log-likelihood with its 95 % interval."""
     return [
         {
-            "n_components": c.n_components,
-            "log_likelihood": c.log_likelihood,
+            "n_components": c.n_components, "log_likelihood": c.log_likelihood,
             "low": c.log_likelihood - HALF_WIDTH * c.standard_error,
-            "high": c.log_likelihood + HALF_WIDTH * c.standard_error,
-            "behind": c.behind,
-            "behind_error": c.behind_error,
-            "n_rounds": c.n_rounds,
-            "n_parameters": c.n_parameters,
+            "high": c.log_likelihood + HALF_WIDTH * c.standard_error, "behind": c.behind,
+            "behind_error": c.behind_error, "n_rounds": c.n_rounds, "n_parameters": c.n_parameters,
             "converged": "yes" if c.converged else "stopped early" if c.overtaken else "no",
             "chosen": c is fit.chosen,
         }
         for c in fit.candidates
-    ]
+    ]  # fmt: skip
 
 
 def _candidates(rows: Rows) -> Figure:

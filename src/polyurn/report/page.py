@@ -1,11 +1,13 @@
 """A report: what there is, section by section, as one HTML file that needs nothing else.
 
-Everything that is shown comes from the sections and is escaped by the template; nothing is fetched.
+Everything that is shown comes from the sections and is escaped by the template; nothing is fetched. A
+notebook shows one figure of a report for a result, without a network, too.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -13,29 +15,35 @@ from numpy.typing import ArrayLike
 
 from polyurn.comparison.comparison_results import Comparison
 from polyurn.errors import MissingDependencyError, ParameterError
+from polyurn.model.mdm import MDM
 from polyurn.model.names import Match
 from polyurn.model.style import Style
-from polyurn.report.charts import javascript, population_looks, resource, tone
+from polyurn.partitioning.result import Partition
+from polyurn.report.charts import javascript, population_looks, resource, svg, tone
 from polyurn.report.headline import Headline, headline
 from polyurn.report.looks_section import looks_section
 from polyurn.report.material import Model, SavedComparison, gather
 from polyurn.report.model_section import choice_section, components_section
-from polyurn.report.parts import Figure, Section
-from polyurn.report.population_section import populations_section
+from polyurn.report.parts import Figure, Section, Table
+from polyurn.report.population_section import map_figure, populations_section, sizes_figure
 from polyurn.report.provenance_section import provenance_section, traffic_section
 from polyurn.report.splits_section import splits_section
 from polyurn.report.style_section import style_section
 from polyurn.report.sweep_section import sweep_section
+from polyurn.server.fit_results import Fit
 from polyurn.storage.look_history import LookEntry
 from polyurn.storage.models import Saved
 from polyurn.storage.run_log import FinishedRun
 from polyurn.typed.arguments import checked
+from polyurn.zoo.neighbours import Neighbours
 
 try:
+    import altair as alt
     import jinja2
 except ImportError as error:
     raise MissingDependencyError("jinja2", "report", "a report") from error
 
+_MOST_ROWS = 12  # of a table below a chart in a notebook
 # The page from top to bottom; a section that has nothing to show is None.
 _SECTIONS = (
     components_section,
@@ -179,3 +187,45 @@ def _script_json(value: object) -> str:
     """JSON that can stand in a <script>: no text in it ends the element or begins a comment."""
     text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+# ------------------------------------------------------------------------ in a notebook
+
+
+def plot(result: object) -> alt.Chart:
+    """The chart of a result."""
+    return alt.Chart.from_dict(figure_of(result).spec)
+
+
+def html(result: object) -> str:
+    """The chart of a result as a picture, what it says, and its table."""
+    figure = figure_of(result)
+    head = f"<p><b>{escape(repr(result))}</b></p>" if isinstance(result, MDM) else ""
+    return f"{head}{svg(figure.spec)}<p>{escape(figure.says)}</p>{_table(figure.table)}"
+
+
+def figure_of(result: object) -> Figure:
+    """The figure of the report that says most about a result."""
+    match result:
+        case MDM():
+            return report_on(result)["profiles"]
+        case Fit():
+            figures = report_on(result).figures
+            return figures.get("candidates") or figures.get("paths") or figures["profiles"]
+        case Comparison():
+            return report_on(comparison=result)["distances"]
+        case Partition():
+            return sizes_figure({"clients": np.asarray(result.sizes)[:, None]})
+        case Neighbours():
+            return map_figure({"these clients": result.profile})
+    raise TypeError(f"expected a result, got {type(result).__name__}")
+
+
+def _table(table: Table) -> str:
+    def row(cells: tuple[str, ...], kind: str) -> str:
+        return "<tr>" + "".join(f"<{kind}>{escape(cell)}</{kind}>" for cell in cells) + "</tr>"
+
+    shown = "".join(row(cells, "td") for cells in table.rows[:_MOST_ROWS])
+    n_more = len(table.rows) - _MOST_ROWS
+    more = f"<p>{n_more:,} more rows</p>" if n_more > 0 else ""
+    return f"<table>{row(table.head, 'th')}{shown}</table>{more}"

@@ -48,7 +48,13 @@ def strip(images: NDArray[Any], black: float, white: float) -> str:
     >>> strip(np.zeros((3, 8, 8)), 0, 1)[:26]
     'data:image/png;base64,iVBO'
     """
-    pixels = _levels(_shrunk(_channels_last(images)), black, white)
+    values = np.asarray(images, np.float64)
+    if values.ndim == 3:
+        values = values[..., None]
+    elif values.shape[1] in (1, 3) and values.shape[-1] not in (1, 3):
+        values = np.moveaxis(values, 1, -1)
+    scale = white - black if white > black else 1.0
+    pixels = np.rint(255 * np.clip((_shrunk(values) - black) / scale, 0, 1)).astype(np.uint8)
     n, height, width, channels = pixels.shape
     row = np.zeros((height, n * (width + _GAP) - _GAP, channels + 1), np.uint8)
     for i, image in enumerate(pixels):
@@ -56,15 +62,6 @@ def strip(images: NDArray[Any], black: float, white: float) -> str:
         row[:, columns, :channels] = image
         row[:, columns, channels] = 255
     return f"data:image/png;base64,{base64.b64encode(_png(row)).decode()}"
-
-
-def _channels_last(images: NDArray[Any]) -> Floats:
-    values = np.asarray(images, np.float64)
-    if values.ndim == 3:
-        return values[..., None]
-    if values.shape[1] in (1, 3) and values.shape[-1] not in (1, 3):
-        return np.moveaxis(values, 1, -1)
-    return values
 
 
 def _shrunk(images: Floats) -> Floats:
@@ -76,11 +73,6 @@ def _shrunk(images: Floats) -> Floats:
     h, w = height // step, width // step
     blocks = images[:, : h * step, : w * step].reshape(n, h, step, w, step, channels)
     return np.asarray(blocks.mean(axis=(2, 4)))
-
-
-def _levels(images: Floats, black: float, white: float) -> NDArray[np.uint8]:
-    scale = white - black if white > black else 1.0
-    return np.rint(255 * np.clip((images - black) / scale, 0, 1)).astype(np.uint8)
 
 
 def _png(pixels: NDArray[np.uint8]) -> bytes:

@@ -192,15 +192,6 @@ def joint_plane(counts: Mapping[str, Ints], *, rng: Seed = None) -> dict[str, Fl
     return dict(zip(counts, np.split(positions, ends), strict=True))
 
 
-def plane_rows(positions: Mapping[str, Floats]) -> Rows:
-    """Every client's position in the plane."""
-    return [
-        {"population": name, "x": round(float(x), 2), "y": round(float(y), 2)}
-        for name, points in positions.items()
-        for x, y in points
-    ]
-
-
 def neighbour_rows(positions: Mapping[str, Floats]) -> Rows:
     """Of the nearest neighbours of each population's clients in the plane, whose they are.
 
@@ -228,7 +219,11 @@ def neighbour_rows(positions: Mapping[str, Floats]) -> Rows:
 
 
 def _plane(positions: Mapping[str, Floats]) -> Figure:
-    rows = plane_rows(positions)
+    rows: Rows = [
+        {"population": name, "x": round(float(x), 2), "y": round(float(y), 2)}
+        for name, points in positions.items()
+        for x, y in points
+    ]
     hidden = {"labels": False, "ticks": False, "domain": False, "grid": False}
     places = {}
     for channel, way in ((alt.X, "x"), (alt.Y, "y")):

@@ -220,10 +220,13 @@ def _asked(kind: str) -> str:
 
 
 def _bytes(rows: Rows) -> Figure:
+    there = dict.fromkeys(name for row in rows for name in row["asked"].split(", "))
+    meanings = "; ".join(f"“{name}”: {_MEANINGS[name]}" for name in there if name in _MEANINGS)
+    meanings += "." if meanings else ""
     return Figure(
         name="traffic-bytes",
         title="Bytes of each round",
-        says=f"Of all nodes together, by what was asked. {_meanings(rows)}".strip(),
+        says=f"Of all nodes together, by what was asked. {meanings}".strip(),
         panels=(
             Panel(_bytes_chart(rows, "up", "bytes from all nodes"), "from nodes"),
             Panel(_bytes_chart(rows, "down", "bytes to all nodes"), "to nodes"),
@@ -264,13 +267,6 @@ def _bytes_chart(rows: Rows, way: str, title: str) -> Spec:
         ),
     )  # fmt: skip
     return charts.spec_of(stems + heads, rows, height=240)
-
-
-def _meanings(rows: Rows) -> str:
-    """What the kinds of question that are drawn stand for."""
-    there = dict.fromkeys(name for row in rows for name in row["asked"].split(", "))
-    text = "; ".join(f"“{name}”: {_MEANINGS[name]}" for name in there if name in _MEANINGS)
-    return f"{text}." if text else ""
 
 
 # ------------------------------------------------------------------------ nodes

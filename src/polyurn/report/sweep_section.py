@@ -75,16 +75,14 @@ def _lead(material: Material) -> str:
     return " ".join(filter(None, said))
 
 
-def profile_rows(
-    runs: Sequence[FinishedRun], name: str, *, metric: str, diverged_score: float | None = None
-) -> Rows:
+def profile_rows(runs: Sequence[FinishedRun], name: str, *, metric: str) -> Rows:
     """The score that each value of a setting reaches, on each population.
 
     For each seed, the best over the other settings; then the mean over seeds with its standard error.
-    A diverged run scores `diverged_score`, by default as in `compare_sweeps`.
+    A diverged run scores as in `compare_sweeps`.
     """
     best: dict[tuple[str, Any], dict[int, float]] = defaultdict(dict)
-    for population, seed, settings, score in _scores(runs, metric, diverged_score):
+    for population, seed, settings, score in _scores(runs, metric):
         by_seed = best[population, _plain(settings.get(name))]
         by_seed[seed] = max(score, by_seed.get(seed, score), key=lambda s: direction(metric) * s)
     rows: Rows = []
@@ -103,13 +101,11 @@ def profile_rows(
     )
 
 
-def agreement_rows(
-    runs: Sequence[FinishedRun], *, true: str, metric: str, diverged_score: float | None = None
-) -> Rows:
+def agreement_rows(runs: Sequence[FinishedRun], *, true: str, metric: str) -> Rows:
     """Each setting's metric on simulated clients beside the same on the true ones, mean over seeds."""
     scores: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     names = varied(runs)
-    for population, _, settings, score in _scores(runs, metric, diverged_score):
+    for population, _, settings, score in _scores(runs, metric):
         scores[population][json.dumps(settings, sort_keys=True)].append(score)
     on_true = scores.pop(true, {})
     return [
@@ -125,10 +121,10 @@ def agreement_rows(
 
 
 def _scores(
-    runs: Sequence[FinishedRun], metric: str, diverged_score: float | None
+    runs: Sequence[FinishedRun], metric: str
 ) -> Iterator[tuple[str, int, dict[str, Any], float]]:
     """Population, seed, settings and score of each run that was not cut short."""
-    for population, by_seed in score_runs(runs, metric, diverged_score=diverged_score).items():
+    for population, by_seed in score_runs(runs, metric).items():
         for seed, by_settings in by_seed.items():
             for settings, score in by_settings.items():
                 yield population, seed, json.loads(settings), score.value

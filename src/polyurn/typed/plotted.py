@@ -1,6 +1,6 @@
 """Results that a notebook shows: a chart of the report's, and the table behind it.
 
-Drawing is `report/notebook.py`. It stands above the rooms of these results, so that it is loaded by its
+Drawing is `report/page.py`. It stands above the rooms of these results, so that it is loaded by its
 name, and only when something is drawn.
 """
 
@@ -15,12 +15,12 @@ class Plotted:
 
     def plot(self) -> Any:
         """An `altair.Chart` of this result, as the report has it (needs the extra `report`)."""
-        return import_module("polyurn.report.notebook").plot(self)
+        return import_module("polyurn.report.page").plot(self)
 
     def _repr_html_(self) -> str | None:
         """The chart as a picture, and its table; None without the extra, so that the text is shown."""
         try:
-            html: str = import_module("polyurn.report.notebook").html(self)
+            html: str = import_module("polyurn.report.page").html(self)
         except MissingDependencyError:
             return None
         return html

@@ -27,8 +27,7 @@ import psutil
 
 from polyurn.federation.aggregator import FederatedAggregator, Terms
 from polyurn.federation.folder import FederationFolder, read_node, set_up
-from polyurn.federation.https.asking import HttpsExchange
-from polyurn.federation.https.starting import start
+from polyurn.federation.https.asking import HttpsExchange, start
 from polyurn.federation.jobs import JobFolder, MixtureJob, runs_of
 from polyurn.federation.one_machine import federation_here, start_nodes
 from polyurn.federation.owned_node import warm_up

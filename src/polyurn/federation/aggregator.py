@@ -126,10 +126,15 @@ class FederatedAggregator:
             raise ParameterError("expected clients_per_node of at least 1")
         self._exchange, self._terms, self._clients_per_node = exchange, terms, clients_per_node
         if terms.secure or roster is not None:
-            known = _checked_roster(roster)
-            if not 0 <= expected <= len(known):
+            from polyurn.federation.roster import Roster  # needs the extra `federation`
+
+            if not isinstance(roster, Roster):
                 raise ParameterError(
-                    f"expected 0 to {len(known)} nodes, as many as are in the roster, got {expected}"
+                    f"expected a Roster with the nodes' public keys for secure sums, got {got(roster)}"
+                )
+            if not 0 <= expected <= len(roster):
+                raise ParameterError(
+                    f"expected 0 to {len(roster)} nodes, as many as are in the roster, got {expected}"
                 )
         self._roster: Any = roster if terms.secure else None
         self._expected, self._rng, self._tally = expected, np.random.default_rng(rng), Tally()
@@ -226,7 +231,7 @@ class FederatedAggregator:
                 else:
                     total, summed = attempt.secure_sum(self._roster, self._terms)
             except (NodesError, LostRoundError) as error:
-                self._exclude(attempt.suspects(error))
+                self._tally.suspect(attempt.suspects(error))
                 # Everybody was asked, and too few of them would not refuse again.
                 is_over = cohort_size is None and len(set(cohort) - attempt.declined) < needed
                 if is_over or n_attempts > self._terms.retries:
@@ -235,7 +240,7 @@ class FederatedAggregator:
                     raise NodesError(text, n_left, needed) from error
                 failed = f"{error}; {self._absent()}"
                 continue
-            self._exclude(attempt.suspects())
+            self._tally.suspect(attempt.suspects())
             there = self._free - set(cohort).difference(summed)
             left, joined = self._tally.summed(summed, there, self._known)
             if left or joined:
@@ -270,10 +275,6 @@ class FederatedAggregator:
             return free, needed
         chosen = rng.choice(len(free), size=cohort_size, replace=False)
         return [free[index] for index in sorted(chosen)], needed
-
-    def _exclude(self, suspects: Collection[int]) -> None:
-        for node in suspects:
-            self._tally.suspect(node)
 
     def _absent(self) -> str:
         by_reasons: dict[str, list[int]] = {}
@@ -328,18 +329,11 @@ class Tally:
             yield
         finally:
             if self.n_attempts > n_attempts:
-                self._rounds.append(
-                    RoundTraffic(
-                        number=number,
-                        kind=kind,
-                        n_numbers=n_numbers,
-                        n_nodes=self._n_in_sum,
-                        n_attempts=self.n_attempts - n_attempts,
-                        bytes_down=self.bytes_down - down,
-                        bytes_up=self.bytes_up - up,
-                        seconds=time.monotonic() - begun,
-                    )
-                )
+                self._rounds.append(RoundTraffic(
+                    number=number, kind=kind, n_numbers=n_numbers, n_nodes=self._n_in_sum,
+                    n_attempts=self.n_attempts - n_attempts, bytes_down=self.bytes_down - down,
+                    bytes_up=self.bytes_up - up, seconds=time.monotonic() - begun,
+                ))  # fmt: skip
 
     def refuse(self, node: int, why: str) -> None:
         """Note a reply that is not used."""
@@ -370,11 +364,12 @@ class Tally:
                 self._for_good.add(node)
             self._was_excluded.add(node)
 
-    def suspect(self, node: int) -> None:
-        """Exclude a node for good that made a secure sum fail."""
-        self.refuse(node, self.SUSPECT)
-        self._excluded[node] = self.SUSPECT
-        self._for_good.add(node)
+    def suspect(self, nodes: Collection[int]) -> None:
+        """Exclude nodes for good that made a secure sum fail."""
+        for node in nodes:
+            self.refuse(node, self.SUSPECT)
+            self._excluded[node] = self.SUSPECT
+            self._for_good.add(node)
 
     def alive(self, node: int) -> None:
         """Ask an excluded node again after a sign of life."""
@@ -383,25 +378,18 @@ class Tally:
 
     def traffic(self, *, secure: bool, clients_per_node: int, known: Collection[int]) -> Traffic:
         """The counts as a `Traffic`; nodes are named by their numbers."""
-        nodes = sorted({*known, *self._summed, *self._excluded, *self._refused})
+        nodes = (
+            NodeTraffic(
+                node=node, name=str(node), n_summed=self._summed[node],
+                excluded=self._excluded.get(node), absent=self._absences(node),
+                refused=tuple(self._refused.get(node, {}).items()),
+            )
+            for node in sorted({*known, *self._summed, *self._excluded, *self._refused})
+        )  # fmt: skip
         return Traffic(
-            secure=secure,
-            clients_per_node=clients_per_node,
-            n_asks=self.n_asks,
-            n_timeouts=self.n_timeouts,
-            rounds=tuple(self._rounds),
-            nodes=tuple(
-                NodeTraffic(
-                    node=node,
-                    name=str(node),
-                    n_summed=self._summed[node],
-                    excluded=self._excluded.get(node),
-                    refused=tuple(self._refused.get(node, {}).items()),
-                    absent=self._absences(node),
-                )
-                for node in nodes
-            ),
-        )
+            secure=secure, clients_per_node=clients_per_node, n_asks=self.n_asks,
+            n_timeouts=self.n_timeouts, rounds=tuple(self._rounds), nodes=tuple(nodes),
+        )  # fmt: skip
 
     def _absences(self, node: int) -> tuple[Absence, ...]:
         """The sums that a node was not in, those without a sum between them as one."""
@@ -466,11 +454,8 @@ class Attempt:
             )
             summed.append(node)
         if len(summed) < self._needed:
-            raise NodesError(
-                f"{len(summed)} of {len(self._cohort)} nodes answered, {self._needed} are needed",
-                len(summed),
-                self._needed,
-            )
+            text = f"{len(summed)} of {len(self._cohort)} nodes answered, {self._needed} are needed"
+            raise NodesError(text, len(summed), self._needed)
         return total + lost, tuple(sorted(summed))
 
     def secure_sum(self, roster: Any, terms: Terms) -> tuple[Floats, tuple[int, ...]]:
@@ -479,21 +464,14 @@ class Attempt:
 
         query, asked = self._query, self._question
         round_ = SecureSum(
-            self._cohort,
-            roster=roster,
-            matter=asked.digest,
-            bounds=node_bounds(query, asked.clients_per_node),
-            dropout=terms.dropout,
+            self._cohort, roster=roster, matter=asked.digest, fewest=self._needed,
+            bounds=node_bounds(query, asked.clients_per_node), dropout=terms.dropout,
             colluding=terms.colluding,
-            fewest=self._needed,
-        )
+        )  # fmt: skip
 
         def replies(stage: str, bodies: Mapping[int, bytes]) -> dict[int, bytes]:
             first = asked if stage == "advertise" else Ask()
-            asks = {
-                node: Ask(first.clients_per_node, first.query, body)
-                for node, body in bodies.items()
-            }
+            asks = {node: replace(first, body=body) for node, body in bodies.items()}
             return dict(self._ask(stage, asks))
 
         try:
@@ -509,9 +487,8 @@ class Attempt:
         # It is not known which node it was; a smaller false value is not detected.
         most = query.bounds() * asked.clients_per_node * len(round_.summed)
         if (np.abs(total) > most * (1 + ROUNDING)).any():
-            raise LostRoundError(
-                "the sum is beyond its bounds: a node sent values that are not valid"
-            )
+            text = "the sum is beyond its bounds: a node sent values that are not valid"
+            raise LostRoundError(text)
         return total, round_.summed
 
     def _ask(self, stage: str, asks: Mapping[int, Ask]) -> Iterator[tuple[int, bytes]]:
@@ -548,11 +525,8 @@ class Attempt:
         try:
             reply = Reply.decode(data, tag=None, node=node)
         except RefusedError as error:
-            is_impostor = error.node is not None
-            return (
-                None,
-                "a reply in another's name" if is_impostor else "a reply that cannot be read",
-            )
+            kind = "that cannot be read" if error.node is None else "in another's name"
+            return None, f"a reply {kind}"
         if reply.refusal is None:
             is_old = tag_of(data) != tag
             return (None, "a reply to an earlier message") if is_old else (reply.body, "")
@@ -584,14 +558,3 @@ def _check_neighbourhoods(query: Query[Any], n_neighbours: int) -> None:
                 f"expected n_reporters of at most {n_neighbours + 1}, a node and its neighbours in the "
                 f"secure sum, got {n}; a node counts no share that it cannot see"
             )
-
-
-def _checked_roster(roster: object) -> Any:
-    """The roster, without which there is no secure sum; needs the extra `flower`."""
-    from polyurn.federation.roster import Roster
-
-    if not isinstance(roster, Roster):
-        raise ParameterError(
-            f"expected a Roster with the nodes' public keys for secure sums, got {got(roster)}"
-        )
-    return roster

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from polyurn.errors import MissingDependencyError, ParameterError
+from polyurn.federation.roster import openssh
 
 try:
     from cryptography import x509
@@ -50,16 +51,9 @@ class NodeKeys:
 
 def make_authority(name: str, *, now: datetime | None = None) -> Certified:
     """A certificate authority of one federation, for ten years."""
-    now = now or datetime.now(UTC)
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _name(f"{name} certificate authority")
-    certificate = (
-        _begin(subject, subject, key.public_key(), key, now, _AUTHORITY_LASTS)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(signs_certificates=True), critical=True)
-        .sign(key, SHA256())
-    )
-    return Certified(_pem(key), certificate.public_bytes(serialization.Encoding.PEM))
+    return Certified(_pem(key), _signed(key, subject, subject, key.public_key(), now=now))
 
 
 def make_server(
@@ -68,11 +62,9 @@ def make_server(
     """The server's key and certificate for some hosts, DNS names or IP addresses, for 825 days."""
     key = ec.generate_private_key(ec.SECP256R1())
     names = x509.SubjectAlternativeName([_host(host) for host in dict.fromkeys(hosts)])
-    purpose = ExtendedKeyUsageOID.SERVER_AUTH
-    return Certified(
-        _pem(key),
-        _certificate(authority, hosts[0], key.public_key(), purpose, _SERVER_LASTS, now, names),
-    )
+    purpose = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
+    signed = _by(authority, hosts[0], key.public_key(), _SERVER_LASTS, purpose, names, now=now)
+    return Certified(_pem(key), signed)
 
 
 def make_operator(authority: Certified) -> Certified:
@@ -84,14 +76,15 @@ def make_operator(authority: Certified) -> Certified:
 def certify(authority: Certified, name: str, public: bytes) -> bytes:
     """The certificate, as PEM, of a client of the server that has this OpenSSH public key."""
     key: Any = serialization.load_ssh_public_key(public)
-    return _certificate(authority, name, key, ExtendedKeyUsageOID.CLIENT_AUTH, _AUTHORITY_LASTS)
+    purpose = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
+    return _by(authority, name, key, _AUTHORITY_LASTS, purpose)
 
 
 def public_key_of(certificate: bytes) -> str:
     """The OpenSSH public key in a certificate, which is PEM or, as TLS has it, DER."""
     is_pem = certificate.startswith(b"-----BEGIN")
     load = x509.load_pem_x509_certificate if is_pem else x509.load_der_x509_certificate
-    return _openssh_public(load(certificate).public_key()).decode()
+    return openssh(load(certificate).public_key()).decode()
 
 
 def make_node_keys() -> NodeKeys:
@@ -121,51 +114,49 @@ def expiry(certificate: bytes) -> datetime:
     return x509.load_pem_x509_certificate(certificate).not_valid_after_utc
 
 
-def _certificate(
+def _by(
     authority: Certified,
     name: str,
     key: ec.EllipticCurvePublicKey,
-    purpose: x509.ObjectIdentifier,
     lasts: timedelta,
+    *purposes: x509.ExtensionType,
     now: datetime | None = None,
-    names: x509.SubjectAlternativeName | None = None,
 ) -> bytes:
-    signer = serialization.load_pem_private_key(authority.key, password=None)
-    assert isinstance(signer, ec.EllipticCurvePrivateKey)
+    """A certificate that an authority signs, as PEM."""
+    signer: Any = serialization.load_pem_private_key(authority.key, password=None)
     issuer = x509.load_pem_x509_certificate(authority.certificate).subject
-    begun = (
-        _begin(_name(name), issuer, key, signer, now or datetime.now(UTC), lasts)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
-    )
-    if names is not None:
-        begun = begun.add_extension(names, critical=False)
-    return begun.sign(signer, SHA256()).public_bytes(serialization.Encoding.PEM)
+    return _signed(signer, issuer, _name(name), key, *purposes, lasts=lasts, now=now)
 
 
-def _begin(
-    subject: x509.Name,
-    issuer: x509.Name,
-    key: ec.EllipticCurvePublicKey,
+def _signed(
     signer: ec.EllipticCurvePrivateKey,
-    now: datetime,
-    lasts: timedelta,
-) -> x509.CertificateBuilder:
-    # RFC 5280 requires both identifiers, and Python refuses certificates without them from 3.13 on.
-    subject_key = x509.SubjectKeyIdentifier.from_public_key(key)
-    signers_key = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
+    issuer: x509.Name,
+    subject: x509.Name,
+    key: ec.EllipticCurvePublicKey,
+    *purposes: x509.ExtensionType,
+    lasts: timedelta = _AUTHORITY_LASTS,
+    now: datetime | None = None,
+) -> bytes:
+    """A certificate as PEM: of an authority, or of what it signs for, which has purposes."""
+    now, is_ca = now or datetime.now(UTC), not purposes
+    usage = x509.KeyUsage(
+        digital_signature=not is_ca, key_cert_sign=is_ca, crl_sign=is_ca, content_commitment=False,
+        key_encipherment=False, data_encipherment=False, key_agreement=False, encipher_only=False,
+        decipher_only=False,
+    )  # fmt: skip
+    begun = (
+        x509.CertificateBuilder(issuer, subject, key, x509.random_serial_number())
         .not_valid_before(now - _CLOCKS_DIFFER)
         .not_valid_after(now + lasts)
-        .add_extension(subject_key, critical=False)
-        .add_extension(signers_key, critical=False)
+        .add_extension(x509.BasicConstraints(is_ca, 0 if is_ca else None), critical=True)
+        .add_extension(usage, critical=True)
     )
+    # RFC 5280 requires both identifiers, and Python refuses certificates without them from 3.13 on.
+    subjects = x509.SubjectKeyIdentifier.from_public_key(key)
+    issuers = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
+    for extension in (subjects, issuers, *purposes):
+        begun = begun.add_extension(extension, critical=False)
+    return begun.sign(signer, SHA256()).public_bytes(serialization.Encoding.PEM)
 
 
 def _name(common: str) -> x509.Name:
@@ -183,34 +174,15 @@ def _host(text: str) -> x509.GeneralName:
         raise ParameterError(f"expected a host name or an IP address, got {text!r}") from error
 
 
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not signs_certificates, key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates, content_commitment=False, key_encipherment=False,
-        data_encipherment=False, key_agreement=False, encipher_only=False, decipher_only=False,
-    )  # fmt: skip
-
-
 def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
+    encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    return key.private_bytes(encoding, form, serialization.NoEncryption())
 
 
 def _openssh(key: Ed25519PrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.OpenSSH,
-        serialization.NoEncryption(),
-    )
+    encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH
+    return key.private_bytes(encoding, form, serialization.NoEncryption())
 
 
 def _public(key: ec.EllipticCurvePrivateKey | Ed25519PrivateKey) -> bytes:
-    return _openssh_public(key.public_key())
-
-
-def _openssh_public(key: Any) -> bytes:
-    encoding, form = serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
-    return bytes(key.public_bytes(encoding, form))
+    return openssh(key.public_key())

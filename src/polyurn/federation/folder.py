@@ -10,7 +10,6 @@ keys; no process is started here.
 """
 
 import contextlib
-import json
 import os
 import re
 import secrets
@@ -26,6 +25,7 @@ from typing import Any
 from polyurn.errors import FederationError, FileError, ParameterError
 from polyurn.federation.certificates import (
     Certified,
+    NodeKeys,
     certify,
     expiry,
     make_authority,
@@ -35,7 +35,7 @@ from polyurn.federation.certificates import (
     make_server,
     raw_secret,
 )
-from polyurn.federation.policy import NodePolicy
+from polyurn.federation.policy import NodePolicy, policy_file
 from polyurn.federation.roster import Roster
 from polyurn.model.names import check_names
 from polyurn.storage.documents import load_document, read_document, save_document
@@ -48,27 +48,6 @@ TRANSPORT_KEY, SIGNING_KEY = "transport.key", "signing.key"
 # What `init` writes for every owner; few federations have clients enough for narrower parts.
 OWNERS_POLICY = NodePolicy(narrowest_part=0.02)
 FEWEST_NODES = OWNERS_POLICY.fewest  # in a secure sum, unless an owner says otherwise
-
-_POLICY = """\
-# What this node lets a server ask. It is yours: no message from the server changes it.
-# docs/guides/federation.md says what each line means.
-questions = {questions}  # of these methods
-secure_only = {secure_only:11}# answer in secure sums only: the server never sees your numbers alone
-allow_exact = {allow_exact:11}# true: also without noise; a server that lies can ask about one client
-fewest_clients = {fewest_clients:<8}# that this node must hold with allow_exact
-most_numbers = {most_numbers:<10}# in one answer
-most_bytes = {most_bytes:<12}# in one question
-most_parameters = {most_parameters:<7}# of mixtures in one question
-most_components = {most_components:<7}# of a mixture
-narrowest_part = {narrowest_part:<8}# of all clients; 0.001 serves from 20,000 clients on
-fewest = {fewest:<16}# nodes in a secure sum, yours included
-majority = {majority:<14}# which thresholds of a secure sum have to exceed
-neighbours = {neighbours:<12}# at least, in a sum over more than 100 nodes
-rounds_per_day = {rounds_per_day:<8}# questions put to your clients in any 24 hours
-least_noise = {least_noise:<11}# the least noise multiplier of a question
-most_epsilon = {most_epsilon:<10}# your privacy budget for all time, kept in privacy.ledger; 0: no limit
-delta = {delta:<17}# of that budget
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,28 +234,20 @@ def set_up(
         raise ParameterError(f"expected 1 to {MOST_NODES:,} nodes, got {n_nodes:,}")
     keys = {i: make_node_keys() for i in range(1, 1 + n_nodes)}
     entries = [
-        NodeEntry(
-            number=i,
-            name=f"node-{i}",
-            transport=key.transport_public.decode(),
-            signing=key.signing_public.decode(),
-        )
+        NodeEntry(number=i, name=f"node-{i}", transport=key.transport_public.decode(),
+                  signing=key.signing_public.decode())
         for i, key in keys.items()
-    ]
+    ]  # fmt: skip
     federation = Federation(
-        address=address,
+        address=address, max_size=max_size, clients_per_node=clients_per_node,
         n_categories=categories if isinstance(categories, int) else len(categories),
         categories=None if isinstance(categories, int) else tuple(categories),
-        max_size=max_size,
-        clients_per_node=clients_per_node,
-        nodes=(*entries, *public),
-        hosts=tuple(hosts),
+        nodes=(*entries, *public), hosts=tuple(hosts),
         features=None if features is None else tuple(features),
-    )
+    )  # fmt: skip
     _ = federation.roster  # refuses invalid public keys before anything is written
     authority = make_authority("polyurn federation")
     server, operator = make_server(authority, federation.server_names), make_operator(authority)
-    limits = {name: json.dumps(value) for name, value in vars(policy).items()}  # TOML, too
     target = FederationFolder(path)
     with _whole(target.path) as beside:
         files = FederationFolder(beside)
@@ -297,10 +268,9 @@ def set_up(
             (home / "ca.crt").write_bytes(authority.certificate)
             certificate = certify(authority, node.name, node.transport.encode())
             (home / "node.crt").write_bytes(certificate)
-            (home / "policy.toml").write_text(_POLICY.format(**limits))
+            (home / "policy.toml").write_text(policy_file(policy))
             if (own := keys.get(node.number)) is not None:
-                write_secret(home / TRANSPORT_KEY, own.transport)
-                write_secret(home / SIGNING_KEY, own.signing)
+                _write_keys(home, own)
     return target
 
 
@@ -313,12 +283,16 @@ def make_keys(path: str | os.PathLike[str], name: str) -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"cannot write {folder}: {error.strerror}") from error
-    write_secret(folder / TRANSPORT_KEY, keys.transport)
-    write_secret(folder / SIGNING_KEY, keys.signing)
+    _write_keys(folder, keys)
     public = (keys.transport_public, keys.signing_public)
     text = "".join(f"{key.decode()} {name}\n" for key in public)
     write_whole(folder / f"{name}.pub", lambda file: file.write(text.encode()))
     return folder / f"{name}.pub"
+
+
+def _write_keys(folder: Path, keys: NodeKeys) -> None:
+    write_secret(folder / TRANSPORT_KEY, keys.transport)
+    write_secret(folder / SIGNING_KEY, keys.signing)
 
 
 def load_public_keys(path: str | os.PathLike[str], *, number: int) -> NodeEntry:
@@ -332,9 +306,8 @@ def load_public_keys(path: str | os.PathLike[str], *, number: int) -> NodeEntry:
         raise FileError(
             f"{path} has no public keys of a node: expected a file that `polyurn federation keys` made"
         ) from error
-    return NodeEntry(
-        number=number, name=name, transport=" ".join(transport), signing=" ".join(signing)
-    )
+    both = {"transport": " ".join(transport), "signing": " ".join(signing)}
+    return NodeEntry(number=number, name=name, **both)
 
 
 def bucket_key(path: str | os.PathLike[str]) -> bytes:
@@ -345,26 +318,23 @@ def bucket_key(path: str | os.PathLike[str]) -> bytes:
     """
     path = Path(path)
     if not os.path.lexists(path):
-        _draw_bucket_key(path)
+        neighbour = path.with_name(f".polyurn-{secrets.token_hex(8)}")
+        try:
+            write_secret(neighbour, make_secret())
+            with contextlib.suppress(
+                FileExistsError
+            ):  # if several processes do, the first one wins
+                os.link(neighbour, path)
+        except OSError as error:
+            raise FileError(f"cannot write {path}: {error.strerror or error}") from error
+        finally:
+            neighbour.unlink(missing_ok=True)
     try:
         return raw_secret(read_secret(path))
     except ValueError as error:
         raise FileError(
             f"{path} is not a bucket key: expected an Ed25519 key of OpenSSH; restore your copy"
         ) from error
-
-
-def _draw_bucket_key(path: Path) -> None:
-    """Write a file whole or not at all; if several processes do, the first one wins."""
-    neighbour = path.with_name(f".polyurn-{secrets.token_hex(8)}")
-    try:
-        write_secret(neighbour, make_secret())
-        with contextlib.suppress(FileExistsError):
-            os.link(neighbour, path)
-    except OSError as error:
-        raise FileError(f"cannot write {path}: {error.strerror or error}") from error
-    finally:
-        neighbour.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,9 @@ with the reason of its failure. Nothing is fitted here.
 import json
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
@@ -44,13 +46,9 @@ class Job(Terms):
     ledger_epsilon: Finite | None = None  # of all runs; None: that of the ledger, or `epsilon`
 
     def __post_init__(self) -> None:
-        self._check_guarantee()
         super().__post_init__()
-
-    def _check_guarantee(self) -> None:
-        rest = (self.delta, self.trust, self.ledger_epsilon)
         if self.epsilon is None:
-            if rest != (None, None, None):
+            if (self.delta, self.trust, self.ledger_epsilon) != (None, None, None):
                 raise ParameterError("expected delta, trust and ledger_epsilon with epsilon only")
             return
         if self.delta is None:
@@ -134,10 +132,9 @@ class StyleJob(Job):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.features is not None and len(self.features) != self.space.n_features:
-            raise ParameterError(
-                f"expected a name for each of {self.space.n_features} features, got "
-                f"{len(self.features)}"
-            )
+            n_features, n_names = self.space.n_features, len(self.features)
+            text = f"expected a name for each of {n_features} features, got {n_names}"
+            raise ParameterError(text)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,15 +153,6 @@ AnyJob: TypeAlias = MixtureJob | StyleJob | LookJob
 _KINDS: dict[str, Any] = {kind.asks: kind for kind in (MixtureJob, StyleJob, LookJob)}
 
 
-def _is_new_folder(path: Path) -> bool:
-    """Make a folder; False if another process was first."""
-    try:
-        path.mkdir()
-    except FileExistsError:
-        return False
-    return True
-
-
 class JobFolder:
     """The files of one run; the attribute `on_event` is a function that gets every event, too."""
 
@@ -179,9 +167,12 @@ class JobFolder:
         """The folder of a new run, with the next free number."""
         try:
             runs.mkdir(parents=True, exist_ok=True)
-            number = 1 + max((int(p.name) for p in runs.iterdir() if p.name.isdecimal()), default=0)
-            while not _is_new_folder((folder := cls(runs / f"{number:04d}")).path):
-                number += 1  # another command took it meanwhile
+            last = max((int(run.path.name) for run in runs_of(runs)), default=0)
+            for number in count(last + 1):
+                folder = cls(runs / f"{number:04d}")
+                with suppress(FileExistsError):  # another command took it meanwhile
+                    folder.path.mkdir()
+                    break
         except OSError as error:
             raise FileError(f"cannot write {runs}: {error.strerror}") from error
         folder._opened(begin=True, head={"asks": job.asks, **to_json(job)})

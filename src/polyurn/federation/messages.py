@@ -205,7 +205,7 @@ def _header(data: bytes) -> tuple[Any, ...]:
 
 
 class Refusal(IntEnum):
-    """Why a node does not answer. No code depends on its clients' data."""
+    """Why a node does not answer, from 1 on without gaps. No code depends on its clients' data."""
 
     def __new__(cls, code: int, text: str, lasts: bool = True) -> Self:
         member = int.__new__(cls, code)
@@ -235,14 +235,11 @@ class Refusal(IntEnum):
     NOT_APPROVED = 18, "its owner does not allow this question"
 
 
-_REFUSALS = {int(refusal): refusal for refusal in Refusal}
-
-
 def _read_refusal(reader: _Reader) -> Refusal | None:
     code = reader.number(1)
-    if code and code not in _REFUSALS:
+    if code > len(Refusal):
         _refuse(f"{code} is not a code of a refusal")
-    return _REFUSALS.get(code)
+    return Refusal(code) if code else None  # type: ignore[call-arg]
 
 
 def _read_suspect(reader: _Reader) -> int | None:

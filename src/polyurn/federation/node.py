@@ -72,42 +72,17 @@ class _OpenRound:
 
 
 class Node:
-    """Answers for its clients.
+    """Answers for its clients, `counts` of shape (n_clients, n_categories), or records.
 
-    Parameters
-    ----------
-    node : int
-        Its id in the federation.
-    counts : int array or scipy.sparse of shape (n_clients, n_categories), or Records
-        Questions about style are answered of records only.
-    ids : sequence of shape (n_clients,)
-        The clients' ids; they never leave, and their buckets follow from them.
-    key : bytes
-        32 secret bytes, the same for as long as the node takes part: see `folder.bucket_key`.
-    policy : NodePolicy
-    log : NodeLogFile
-        Without a line in it nothing is answered.
-    max_size, clients_per_node : int
-        What the federation has declared. A question that says otherwise is refused: to compare what a
-        server says with the clients would tell it about them.
-    ledger : PrivacyLedger, optional
-        The owner's budget for all that is ever asked of these clients with noise; needed where the
-        policy has `most_epsilon`. Questions that the budget does not allow are refused.
-    entries : Entries, optional
-        Where exact answers are entered, which no ε covers, if there is no ledger for them.
-    signer, roster : Signer, Roster, optional
-        Its long-lived key and the public keys of all nodes, for secure sums.
-    memory : mapping of str to bytes, optional
-        The `memory()` of the node's earlier process after its last answer.
-    on_failure : function of an exception, optional
-        Gets the error when an answer fails; the server gets a code only. By default it is dropped.
-    clock : function that returns a datetime, optional
-    rng : int or numpy.random.Generator
-        For questions whose answer is random (`Initialise`).
-
-    Examples
-    --------
-    docs/federation-core.md has a federation of nodes in one process.
+    Questions about style are answered of records only. The clients' `ids` never leave; their buckets
+    follow from them and from `key`, 32 secret bytes that stay the same (`folder.bucket_key`). A question
+    with another `max_size` or `clients_per_node` than the declared ones is refused: to compare what a
+    server says with the clients would tell it about them. Without a line in the `log` nothing is
+    answered. `ledger` is the owner's budget for all that is ever asked with noise, needed where the
+    policy has `most_epsilon`; `entries` gets exact answers where there is none. Secure sums need the
+    node's `signer` and the `roster`. `memory` is the `memory()` of an earlier process after its last
+    answer. `on_failure` gets the error when an answer fails, of which the server gets a code only.
+    `rng` is for questions whose answer is random (`Initialise`). docs/federation-core.md has an example.
     """
 
     def __init__(
@@ -186,11 +161,10 @@ class Node:
 
         It is secret while a sum lasts and useless afterwards. Each state may be used once.
         """
-        opened = {
+        return self._saved | {
             name: pack(replace(one.ask, body=one.participant.save()))
             for name, one in self._open.items()
         }
-        return self._saved | opened
 
     def __repr__(self) -> str:
         return f"Node({self._node}, {counted(self._rows.n_clients, 'client')})"
@@ -242,8 +216,7 @@ class Node:
         try:
             if stage == "mask":
                 return self._masked(taken, ask.body, entry)
-            body: bytes = getattr(taken.participant, stage)(ask.body)
-            return body
+            return bytes(getattr(taken.participant, stage)(ask.body))
         except _DeclinedError:
             self._forget(name)
             raise
@@ -271,12 +244,10 @@ class Node:
         statistics = self._statistics(taken.ask, query, entry)
         entry.n_numbers = query.n_numbers
         # Shares of noise protect an exact sum: a node's numbers must not be rounded on the way.
-        return taken.participant.mask(
-            forwarded,
-            statistics.to_vector(),
-            bounds=node_bounds(query, taken.ask.clients_per_node),
-            digits=GRID_DIGITS if isinstance(query, Noised) else None,
-        )
+        bounds = node_bounds(query, taken.ask.clients_per_node)
+        digits = GRID_DIGITS if isinstance(query, Noised) else None
+        vector = statistics.to_vector()
+        return taken.participant.mask(forwarded, vector, bounds=bounds, digits=digits)
 
     def _participant(self, ask: Ask, query: Query[Any]) -> "Participant":
         """The node in one round, which is about one question.
@@ -293,14 +264,9 @@ class Node:
         if isinstance(query, Noised) and query.trust == "distributed":
             fewest = max(fewest, query.n_reporters)
         return Participant(
-            self._node,
-            signer=self._signer,
-            roster=self._roster,
-            matter=ask.digest,
-            fewest=fewest,
-            majority=self._policy.majority,
-            neighbours=self._policy.neighbours,
-        )
+            self._node, signer=self._signer, roster=self._roster, matter=ask.digest, fewest=fewest,
+            majority=self._policy.majority, neighbours=self._policy.neighbours,
+        )  # fmt: skip
 
     def _taken(self, name: str) -> _OpenRound:
         """The round of this name; one that an earlier process saved is resumed here, and only here."""

@@ -22,7 +22,7 @@ from polyurn.federation.folder import (
     read_node,
     set_up,
 )
-from polyurn.federation.https import starting as server
+from polyurn.federation.https import asking as server
 from polyurn.federation.policy import NodePolicy
 from polyurn.federation.processes import alive, end_processes, ended_like_ctrl_c
 from polyurn.storage.table_files import write_histograms
@@ -87,21 +87,16 @@ def federation_here(
     """
     shapes = [getattr(counts, "shape", (0, 0)) for counts in clients]
     files = set_up(
-        folder,
-        address=f"localhost:{free_port()}",
-        categories=shapes[0][1] if categories is None else categories,
-        max_size=max_size,
+        folder, address=f"localhost:{free_port()}", max_size=max_size, n_nodes=len(clients),
+        categories=shapes[0][1] if categories is None else categories, policy=policy,
         clients_per_node=max(shape[0] for shape in shapes),
-        n_nodes=len(clients),
-        policy=policy,
-    )
+    )  # fmt: skip
     federation = files.read()
     for entry, counts in zip(federation.nodes, clients, strict=True):
         table = files.node(entry.name) / "clients.csv"
         write_histograms(counts, table, categories=federation.categories)
-    n_nodes = len(clients)
-    n_processes = n_nodes if n_processes is None else n_processes
-    together = [range(i + 1, n_nodes + 1, n_processes) for i in range(n_processes)]
+    n_processes = n_processes or len(clients)
+    together = [range(i + 1, len(clients) + 1, n_processes) for i in range(n_processes)]
     with running(files, [(numbers, ()) for numbers in together]):
         yield files
 

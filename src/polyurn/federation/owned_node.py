@@ -46,7 +46,9 @@ def open_node(
     Files that are missing, damaged or open to others, another node's key, and noise that cannot be
     drawn are errors here, and not at the first question.
     """
-    listed = _histograms(folder, clients)
+    listed, names = clients, category_names(folder.federation.declared)
+    if isinstance(listed, Records):
+        listed = Histograms(listed.counts, listed.ids, names)
     check_clients(folder, listed)
     signer = SigningKey(folder.secret(SIGNING_KEY))
     entry = folder.federation.nodes[folder.number - 1]
@@ -64,21 +66,12 @@ def open_node(
     secret, log = bucket_key(folder.path / BUCKET_KEY), NodeLogFile(folder.path / QUESTIONS)
     ledger, entries = _ledger(folder, policy, secret, log)
     return Node(
-        folder.number,
-        clients if isinstance(clients, Records) else clients.counts,
-        ids=list(listed.clients),
-        key=secret,
-        policy=policy,
-        log=log,
-        max_size=folder.federation.max_size,
-        clients_per_node=folder.federation.clients_per_node,
-        ledger=ledger,
-        entries=entries,
-        signer=signer,
-        roster=folder.federation.roster,
-        memory=memory,
+        folder.number, clients if isinstance(clients, Records) else clients.counts,
+        ids=list(listed.clients), key=secret, policy=policy, log=log,
+        max_size=folder.federation.max_size, clients_per_node=folder.federation.clients_per_node,
+        ledger=ledger, entries=entries, signer=signer, roster=folder.federation.roster, memory=memory,
         on_failure=on_failure,
-    )
+    )  # fmt: skip
 
 
 def records_of(
@@ -88,18 +81,9 @@ def records_of(
     columns = [name.strip() for name in features.split(",")]
     folder.federation.check_features(columns)
     return table_records(
-        table,
-        label=category or "category",
-        categories=folder.federation.declared,
-        features=columns,
+        table, label=category or "category", categories=folder.federation.declared, features=columns,
         client=client or "client",
-    )
-
-
-def _histograms(folder: NodeFolder, clients: Histograms | Records) -> Histograms:
-    if not isinstance(clients, Records):
-        return clients
-    return Histograms(clients.counts, clients.ids, category_names(folder.federation.declared))
+    )  # fmt: skip
 
 
 def _ledger(

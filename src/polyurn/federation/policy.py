@@ -3,6 +3,7 @@
 Whether a node's clients have an answer is not known here.
 """
 
+import json
 import math
 import os
 import tomllib
@@ -30,45 +31,40 @@ _ROUNDING = 1e-12
 _MOST_CONCENTRATED = MAX_CONCENTRATION * (1 + 1e-9)
 
 
+# The file that `init` writes, which says what each limit is; all values are JSON and TOML.
+_FILE = """\
+# What this node lets a server ask. It is yours: no message from the server changes it.
+# docs/guides/federation.md says what each line means.
+questions = {questions}  # of these methods
+secure_only = {secure_only:11}# answer in secure sums only: the server never sees your numbers alone
+allow_exact = {allow_exact:11}# true: also without noise; a server that lies can ask about one client
+fewest_clients = {fewest_clients:<8}# that this node must hold with allow_exact
+most_numbers = {most_numbers:<10}# in one answer
+most_bytes = {most_bytes:<12}# in one question
+most_parameters = {most_parameters:<7}# of mixtures in one question
+most_components = {most_components:<7}# of a mixture
+narrowest_part = {narrowest_part:<8}# of all clients; 0.001 serves from 20,000 clients on
+fewest = {fewest:<16}# nodes in a secure sum, yours included
+majority = {majority:<14}# which thresholds of a secure sum have to exceed
+neighbours = {neighbours:<12}# at least, in a sum over more than 100 nodes
+rounds_per_day = {rounds_per_day:<8}# questions put to your clients in any 24 hours
+least_noise = {least_noise:<11}# the least noise multiplier of a question
+most_epsilon = {most_epsilon:<10}# your privacy budget for all time, kept in privacy.ledger; 0: no limit
+delta = {delta:<17}# of that budget
+"""
+
+
 @checked
 @dataclass(frozen=True)
 class NodePolicy:
     """The limits of one node. No limit depends on its clients' data, so that no refusal does.
 
-    Attributes
-    ----------
-    questions : tuple of str
-        The methods whose questions it answers: "fit", "fit_private", "fit_style", "describe", "score",
-        "fit_paper" and "feature_differences".
-    secure_only : bool
-        It answers in secure sums only; a plain question is refused.
-    allow_exact : bool
-        It answers questions without noise of its own, too. Noise that a server promises to add is none:
-        a server that lies can word questions so that an exact sum is about one client.
-    fewest_clients : int
-        With `allow_exact`, a node with fewer clients does not begin: their sum, which others can work
-        out as the difference of two secure sums, hides too little.
-    most_numbers, most_bytes, most_parameters, most_components : int
-        The most numbers that it sends in one answer; the most bytes of a question, parameters of
-        mixtures in it, and components of a mixture, or groups that an exact question tells apart.
-    narrowest_part : float
-        The narrowest interval of buckets that a question may tell apart from others, by a `Part` or by
-        the difference of two. A secure sum is over many nodes, but in a narrow part only one of all
-        their clients may be left, and a `Batch` may have hundreds of them. Two questions are not
-        compared.
-    fewest, majority, neighbours : int, float, int
-        As in `Participant`: the smallest secure sum that it takes part in, itself included, the share
-        that thresholds have to exceed, and the fewest neighbours in a round of more than 100 nodes.
-    rounds_per_day : int
-        How many questions it puts to its clients in any 24 hours.
-    least_noise : float
-        The least noise multiplier of a question with noise.
-    most_epsilon, delta : float
-        The owner's budget for all that is ever asked of these clients with noise, as in
-        `PrivacyLedger`. 0: no account is kept.
+    The file that `init` writes says what each is, and docs/guides/federation.md why. Noise that a server
+    promises to add counts as none: without `allow_exact` the node adds its own. A secure sum is over
+    many nodes, but in a narrow part only one of all their clients may be left, and a `Batch` may have
+    hundreds of them: `narrowest_part` holds for each `Part` and for the difference of two. Two questions
+    are not compared. `fewest`, `majority` and `neighbours` are as in `Participant`.
 
-    Examples
-    --------
     >>> NodePolicy(fewest=1)
     Traceback (most recent call last):
     ...
@@ -97,10 +93,8 @@ class NodePolicy:
             check_budget(self.most_epsilon, self.delta)
         if not 0.5 <= self.majority < 1:
             raise ParameterError(f"expected majority from 0.5 to less than 1, got {self.majority}")
-        methods = (kind.method for kind in Query.KINDS.values())
-        known = {
-            method for method in methods if isinstance(method, str)
-        }  # others ask what is inside
+        methods = (kind.method for kind in Query.KINDS.values())  # others ask what is inside
+        known = {method for method in methods if isinstance(method, str)}
         if unknown := set(self.questions) - known:
             raise ParameterError(
                 f"expected questions of {', '.join(sorted(known))}, got {', '.join(unknown)[:80]}"
@@ -195,6 +189,11 @@ class NodePolicy:
             return query.share
         n_colluding = math.ceil((2 * self.majority - 1) * query.n_reporters - 1e-9)
         return min(query.sigma, query.share * math.sqrt(query.n_reporters - n_colluding))
+
+
+def policy_file(policy: NodePolicy) -> str:
+    """A policy as the TOML file that `init` writes."""
+    return _FILE.format(**{name: json.dumps(value) for name, value in vars(policy).items()})
 
 
 def read_policy(path: str | os.PathLike[str]) -> NodePolicy:

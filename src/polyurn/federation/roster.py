@@ -49,20 +49,14 @@ class SigningKey:
     @classmethod
     def generate(cls) -> "SigningKey":
         """A fresh Ed25519 key."""
+        encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
         key = Ed25519PrivateKey.generate()
-        return cls(
-            key.private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.PKCS8,
-                serialization.NoEncryption(),
-            )
-        )
+        return cls(key.private_bytes(encoding, form, serialization.NoEncryption()))
 
     @property
     def public(self) -> bytes:
         """The public key as OpenSSH writes it, for a roster."""
-        encoding, form = serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
-        return bytes(self._key.public_key().public_bytes(encoding, form))
+        return openssh(self._key.public_key())
 
     def sign(self, message: bytes) -> bytes:
         """The signature of a message."""
@@ -103,6 +97,12 @@ class Roster:
                 key.verify(signature, message, ec.ECDSA(SHA384()))
         except InvalidSignature as error:
             raise RefusedError(f"a signature that is not node {node}'s", node) from error
+
+
+def openssh(key: Any) -> bytes:
+    """A public key as OpenSSH writes it."""
+    encoding, form = serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
+    return bytes(key.public_bytes(encoding, form))
 
 
 def _public_key(text: bytes) -> PublicKey:

@@ -6,8 +6,7 @@ guarantee is charged to the federation's ledger, which has everything that was e
 
 import math
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from polyurn.federation.folder import FederationFolder
 from polyurn.federation.graph import choose_graph
 from polyurn.federation.jobs import Job, JobFolder, LookJob, MixtureJob, StyleJob
 from polyurn.federation.processes import keep_pid
-from polyurn.privacy.accounting import epsilon_of, sigma_for, spent
+from polyurn.privacy.accounting import epsilon_of, sigma_for
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.noise import check_installed
 from polyurn.privacy.private_aggregator import ExactAggregator, PrivateAggregator
@@ -36,9 +35,6 @@ from polyurn.storage.provenance import PrivacyProvenance, Provenance
 from polyurn.typed.json_form import to_json
 from polyurn.wire import Aggregator
 from polyurn.wording import counted
-
-# As in a ledger: in float64 a sum of shares may be slightly above its budget.
-_ROUNDING = 1e-9
 
 
 def perform(exchange: Exchange, folder: JobFolder) -> None:
@@ -80,12 +76,15 @@ def _perform(exchange: Exchange, folder: JobFolder) -> None:
             "joined": [names[node] for node in joined],
         }),
     )  # fmt: skip
-    if isinstance(job, MixtureJob):
-        _learn_mixture(nodes, files, job, folder)
-    elif isinstance(job, LookJob):
-        _look(nodes, files, job, folder)
-    elif isinstance(job, StyleJob):
-        _learn_style(nodes, files, job, folder)
+    try:
+        if isinstance(job, MixtureJob):
+            _learn_mixture(nodes, files, job, folder)
+        elif isinstance(job, LookJob):
+            _look(nodes, files, job, folder)
+        elif isinstance(job, StyleJob):
+            _learn_style(nodes, files, job, folder)
+    except BudgetError as error:  # of the ledger, which all runs and retries share
+        raise BudgetError(f"{error} with --ledger-epsilon") from error
 
 
 def _learn_mixture(
@@ -98,17 +97,13 @@ def _learn_mixture(
         folder.tell({"kept": len(answers)})
         asked = ReplayAggregator(asked, answers)
     start = None if job.start is None else load_saved(job.start).model
-    with _saying_how_to_raise():
-        learned = learn(
-            asked, job.components or "auto", n_categories=federation.n_categories, rng=job.seed,
-            start=start and start.in_order_of(federation.declared),
-            on_round=lambda done: folder.tell(_event(done)), **job.search,
-        )  # fmt: skip
-    provenance = {
-        "seed": job.seed,
-        **Provenance.of(learned).to_json(),
-        **_provenance(nodes, files, job),
-    }
+    learned = learn(
+        asked, job.components or "auto", n_categories=federation.n_categories, rng=job.seed,
+        start=start and start.in_order_of(federation.declared),
+        on_round=lambda done: folder.tell(_event(done)), **job.search,
+    )  # fmt: skip
+    found = {"seed": job.seed, **Provenance.of(learned).to_json()}
+    provenance = {**found, **_provenance(nodes, files, job)}
     save(learned.mdm, folder.result, categories=federation.categories, provenance=provenance)
 
 
@@ -116,18 +111,14 @@ def _learn_style(
     nodes: FederatedAggregator, files: FederationFolder, job: StyleJob, folder: JobFolder
 ) -> None:
     asked = _entered(nodes, job, files)
-    with _saying_how_to_raise():
-        style = fit_style(
-            asked, job.space, label_effect=job.label_effect, epsilon=job.epsilon, delta=job.delta
-        )
+    style = fit_style(
+        asked, job.space, label_effect=job.label_effect, epsilon=job.epsilon, delta=job.delta
+    )
     privacy = to_json(PrivacyProvenance.by(asked))
     save(
-        style,
-        folder.result,
-        categories=files.read().categories,
-        features=job.features,
+        style, folder.result, categories=files.read().categories, features=job.features,
         provenance={"privacy": privacy, **_provenance(nodes, files, job)},
-    )
+    )  # fmt: skip
 
 
 def _look(
@@ -137,13 +128,12 @@ def _look(
     budget: Any = {"epsilon": job.epsilon, "delta": job.delta}
     mdm = None if job.mdm is None else load_saved(job.mdm).model
     asked = _entered(nodes, job, files)
-    with _saying_how_to_raise():
-        if mdm is None:
-            found: Any = describe(
-                asked, n_categories=federation.n_categories, max_size=federation.max_size, **budget
-            )
-        else:
-            found = drift(asked, mdm, since=job.since, level=job.level, rng=job.seed, **budget)
+    if mdm is None:
+        found: Any = describe(
+            asked, n_categories=federation.n_categories, max_size=federation.max_size, **budget
+        )
+    else:
+        found = drift(asked, mdm, since=job.since, level=job.level, rng=job.seed, **budget)
     save_document(found, folder.result, kind="look", provenance=_provenance(nodes, files, job))
 
 
@@ -151,15 +141,6 @@ def _provenance(nodes: FederatedAggregator, files: FederationFolder, job: Job) -
     """The part of the provenance that mixtures and styles share."""
     names = {node.number: node.name for node in files.read().nodes}
     return {"command": job.command, "traffic": to_json(nodes.traffic.named(names))}
-
-
-@contextmanager
-def _saying_how_to_raise() -> Iterator[None]:
-    """Name the option that raises the budget of the ledger, which all runs and retries share."""
-    try:
-        yield
-    except BudgetError as error:
-        raise BudgetError(f"{error} with --ledger-epsilon") from error
 
 
 def _event(done: Round) -> dict[str, Any]:
@@ -188,16 +169,19 @@ def _entered(
     lost = [] if answers is None else _lost(ledger, answers, files)
     others = [charge.sigma for charge in ledger.charges if charge.run != run]
     _check_left(ledger, [sigma_for(job.epsilon, job.delta), *lost, *others])
-    if job.trust == "local":
-        return PrivateAggregator(clients, ledger=ledger, trust="local", run=run)
-    if job.trust == "central":
+    trust: Any = job.trust
+    if trust == "central":
         check_installed("central noise")  # before anything is charged
-        return PrivateAggregator(clients, ledger=ledger, trust="central", run=run)
-    n_reporters, n_colluding = reporters(len(files.read().nodes), job)
+    n_nodes = len(files.read().nodes)
+    n_reporters, n_colluding = reporters(n_nodes, job) if trust == "distributed" else (1, 0)
     return PrivateAggregator(
-        clients, ledger=ledger, trust="distributed", n_reporters=n_reporters,
-        n_colluding=n_colluding, run=run,
-    )  # fmt: skip
+        clients,
+        ledger=ledger,
+        trust=trust,
+        n_reporters=n_reporters,
+        n_colluding=n_colluding,
+        run=run,
+    )
 
 
 def _lost(ledger: PrivacyLedger, answers: Journal, files: FederationFolder) -> list[float]:
@@ -240,9 +224,9 @@ def reporters(n_nodes: int, job: Job) -> tuple[int, int]:
 def _check_left(ledger: PrivacyLedger, sigmas: Sequence[float]) -> None:
     """Refuse a run that the ledger cannot pay to its end, before it has spent what is left."""
     budget = ledger.budget
-    if spent(sigmas) > sigma_for(budget.epsilon, budget.delta) ** -2 * (1 + _ROUNDING):
+    if not budget.allows(sigmas):
         raise BudgetError(
             f"this run and what was spent before it would bring epsilon to "
             f"{epsilon_of(sigmas, budget.delta):.4g} of {budget.epsilon:g} (delta {budget.delta:g}); "
-            "nothing was asked: take a smaller --epsilon, or raise the budget with --ledger-epsilon"
+            "nothing was asked: take a smaller --epsilon, or raise the budget"
         )

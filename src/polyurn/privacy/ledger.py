@@ -32,6 +32,10 @@ class Budget:
     def __post_init__(self) -> None:
         check_budget(self.epsilon, self.delta)
 
+    def allows(self, sigmas: Sequence[float]) -> bool:
+        """Whether it pays for all releases with these noise multipliers."""
+        return spent(sigmas) <= sigma_for(self.epsilon, self.delta) ** -2 * (1 + _ROUNDING)
+
 
 @dataclass(frozen=True)
 class Charge:
@@ -204,7 +208,7 @@ class PrivacyLedger:
             kept = self._entries.read()
             budget = _budget(kept)
             sigmas = [charge.sigma for charge in (*_charges(kept), entry)]
-            if spent(sigmas) > sigma_for(budget.epsilon, budget.delta) ** -2 * (1 + _ROUNDING):
+            if not budget.allows(sigmas):
                 raise BudgetError(
                     f"{what} (sigma {sigma:g}) would bring epsilon to "
                     f"{epsilon_of(sigmas, budget.delta):.4g} of {budget.epsilon:g} "

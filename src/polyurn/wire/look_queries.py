@@ -18,7 +18,7 @@ from polyurn.model.standing import Yardstick
 from polyurn.typed.declared import AtLeast, Floats
 from polyurn.wire.private_queries import Bounded, BoundedStatistics
 from polyurn.wire.queries import Answerable
-from polyurn.wire.query import InBins
+from polyurn.wire.query import InBins, OfMixtures
 
 
 class InBlocks(Bounded, InBins[BoundedStatistics]):
@@ -77,7 +77,7 @@ class Describe(InBlocks, kind="describe"):
 
 
 @dataclass(frozen=True, eq=False)
-class Standing(InBlocks, kind="standing"):
+class Standing(OfMixtures[BoundedStatistics], InBlocks, kind="standing"):
     """How do you stand to this mixture? See `model/standing.py`.
 
     One client sends 1, its responsibilities ω with |ω|² ≤ Σ ω = 1, 1 at the bin of its size, p, its
@@ -107,10 +107,6 @@ class Standing(InBlocks, kind="standing"):
                 f"expected size bins up to the mixture's {self.mdm.max_size}, got "
                 f"{self.size_bins.max_size}"
             )
-
-    @property
-    def n_categories(self) -> int:  # type: ignore[override]
-        return self.mdm.n_categories
 
     @property
     def block_lengths(self) -> Mapping[str, int]:

@@ -25,7 +25,7 @@ from polyurn.model.sizes import SizeBins
 from polyurn.typed.declared import Above, AtLeast, Floats, Shape
 from polyurn.wire.bounds import largest_tables
 from polyurn.wire.queries import Answerable, Initialise, Update
-from polyurn.wire.query import Around, InBins, Query, S, Several, Statistics
+from polyurn.wire.query import Around, InBins, OfMixtures, Query, S, Several, Statistics
 
 # Parts of the squared norm: of the count of clients, of κ, of the size and of p.
 SURVEY_PARTS = (0.1, 0.3, 0.2, 0.4)
@@ -122,7 +122,7 @@ class Sketch(Bounded, kind="sketch"):
 
 
 @dataclass(frozen=True, eq=False)
-class WhitenedScore(Bounded, kind="whitened_score"):
+class WhitenedScore(OfMixtures[BoundedStatistics], Bounded, kind="whitened_score"):
     """Where should these parameters go, as far as you are concerned?
 
     With s the client's score (`model/scores.py`) and z = whitener' s, one client sends
@@ -143,16 +143,12 @@ class WhitenedScore(Bounded, kind="whitened_score"):
             )
 
     @property
-    def n_categories(self) -> int:  # type: ignore[override]
-        return self.mixture.n_categories
-
-    @property
     def n_values(self) -> int:  # type: ignore[override]
         return int(self.whitener.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
-class Differences(Bounded, kind="differences"):
+class Differences(OfMixtures[BoundedStatistics], Bounded, kind="differences"):
     """How much likelier do you find each of these mixtures than the first?
 
     One client sends clip(log q_m - log q_0) / (clips[m] √(M - 1)) for each of M mixtures but the
@@ -175,16 +171,14 @@ class Differences(Bounded, kind="differences"):
             raise ParameterError("expected mixtures of the same number of categories, got several")
 
     @property
-    def n_categories(self) -> int:  # type: ignore[override]
-        return self.mixtures[0].n_categories
-
-    @property
     def n_values(self) -> int:  # type: ignore[override]
         return len(self.clips)
 
 
 @dataclass(frozen=True, eq=False)
-class SizeMembership(Bounded, InBins[BoundedStatistics], kind="size_membership"):
+class SizeMembership(
+    OfMixtures[BoundedStatistics], Bounded, InBins[BoundedStatistics], kind="size_membership"
+):
     """How large are the clients of each component?
 
     One client sends its responsibilities ω in the column of its size's bin, K × B numbers that are 0
@@ -196,10 +190,6 @@ class SizeMembership(Bounded, InBins[BoundedStatistics], kind="size_membership")
 
     mixture: Annotated[Mixture, Answerable(zeros=False)]
     size_bins: SizeBins
-
-    @property
-    def n_categories(self) -> int:  # type: ignore[override]
-        return self.mixture.n_categories
 
     @property
     def n_values(self) -> int:  # type: ignore[override]

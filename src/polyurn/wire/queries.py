@@ -21,7 +21,17 @@ from polyurn.model.rising_factorials import digamma_rise
 from polyurn.model.sizes import SUM_TOLERANCE, SizeBins
 from polyurn.typed.declared import Above, AtLeast, Between, Floats, Shape, check_declared
 from polyurn.wire.bounds import largest_curvature, largest_sums, log_bound
-from polyurn.wire.query import LARGEST, Around, InBins, Query, S, Several, Statistics
+from polyurn.wire.query import (
+    LARGEST,
+    Around,
+    InBins,
+    InTheirBins,
+    OfMixtures,
+    Query,
+    S,
+    Several,
+    Statistics,
+)
 
 # A Gaussian draw is farther away than so many standard deviations with probability below 1e-300.
 TAIL = 40.0
@@ -120,7 +130,7 @@ class UpdateStatistics(Statistics):
 
 
 @dataclass(frozen=True)
-class Update(InBins[UpdateStatistics], kind="update"):
+class Update(InTheirBins[UpdateStatistics], kind="update"):
     """Algorithm 2's question: how well does each component explain you, and where should it go?"""
 
     answer_type = UpdateStatistics
@@ -135,14 +145,6 @@ class Update(InBins[UpdateStatistics], kind="update"):
                 "with splits"
             )
         super().__post_init__()
-
-    @property
-    def n_categories(self) -> int:  # type: ignore[override]
-        return self.mdm.n_categories
-
-    @property
-    def size_bins(self) -> SizeBins:  # type: ignore[override]
-        return self.mdm.sizes.bins
 
     @property
     def lengths(self) -> Mapping[str, int]:
@@ -334,7 +336,7 @@ class ExpectStatistics(Statistics):
 
 
 @dataclass(frozen=True, eq=False)
-class Expect(InBins[ExpectStatistics], kind="expect"):
+class Expect(InTheirBins[ExpectStatistics], kind="expect"):
     """How likely are you under these parameters, and where should each component go?
 
     `curvature` names the components whose curvature is asked for as well, in increasing order.
@@ -354,14 +356,6 @@ class Expect(InBins[ExpectStatistics], kind="expect"):
             raise ParameterError(f"expected curvature of components from 0 to {k - 1}, increasing")
         if not (self.parameters.alphas[list(some)] > 0).all():
             raise ParameterError("expected positive alphas where curvature is asked for, got 0")
-
-    @property
-    def n_categories(self) -> int:  # type: ignore[override]
-        return int(self.parameters.alphas.shape[1])
-
-    @property
-    def size_bins(self) -> SizeBins:  # type: ignore[override]
-        return self.parameters.sizes.bins
 
     @property
     def lengths(self) -> Mapping[str, int]:
@@ -395,7 +389,7 @@ class ScoreStatistics(Statistics):
 
 
 @dataclass(frozen=True, eq=False)
-class Score(Query[ScoreStatistics], kind="score"):
+class Score(OfMixtures[ScoreStatistics], kind="score"):
     """How likely are you under each of these MDMs?"""
 
     answer_type = ScoreStatistics
@@ -406,10 +400,6 @@ class Score(Query[ScoreStatistics], kind="score"):
         if len({mdm.n_categories for mdm in self.mdms}) != 1:
             raise ParameterError("expected models, all of the same number of categories")
         super().__post_init__()
-
-    @property
-    def n_categories(self) -> int:  # type: ignore[override]
-        return self.mdms[0].n_categories
 
     @property
     def max_size(self) -> int:  # type: ignore[override]

@@ -13,13 +13,12 @@ from numpy.typing import ArrayLike
 
 from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
-from polyurn.model.sizes import SizeBins
 from polyurn.model.splits import Splits
 from polyurn.model.trees import MOST_LEARNED
 from polyurn.typed.declared import Between, Floats, Shape
 from polyurn.wire.bounds import largest_sums, log_bound
 from polyurn.wire.queries import Answerable
-from polyurn.wire.query import InBins, Query, Statistics
+from polyurn.wire.query import InTheirBins, Query, Statistics
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,7 +83,7 @@ class DivideStatistics(Statistics):
 
 
 @dataclass(frozen=True, eq=False)
-class Divide(InBins[DivideStatistics], kind="divide"):
+class Divide(InTheirBins[DivideStatistics], kind="divide"):
     """How likely are you under a mixture with splits, and where should each of its splits go?"""
 
     answer_type = DivideStatistics
@@ -100,14 +99,6 @@ class Divide(InBins[DivideStatistics], kind="divide"):
     def splits(self) -> Splits:
         assert self.mdm.splits is not None
         return self.mdm.splits
-
-    @property
-    def n_categories(self) -> int:  # type: ignore[override]
-        return self.mdm.n_categories
-
-    @property
-    def size_bins(self) -> SizeBins:  # type: ignore[override]
-        return self.mdm.sizes.bins
 
     @property
     def lengths(self) -> Mapping[str, int]:

@@ -28,7 +28,7 @@ def up_command(
     Example: `polyurn federation up fed`
     """
     from polyurn.federation.folder import FederationFolder
-    from polyurn.federation.https.starting import start
+    from polyurn.federation.https.asking import start
 
     files = FederationFolder(folder)
     federation = files.read()
@@ -86,7 +86,7 @@ def down_command(*, folder: Path = FEDERATION) -> None:
     Example: `polyurn federation down fed`
     """
     from polyurn.federation.folder import FederationFolder
-    from polyurn.federation.https.starting import stop
+    from polyurn.federation.https.asking import stop
     from polyurn.federation.jobs import runs_of
     from polyurn.federation.processes import end_processes
 

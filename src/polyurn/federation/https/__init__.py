@@ -3,6 +3,5 @@
 protocol       names, limits and TLS contexts that all of them share
 server         the server's process: hands messages to nodes that ask for them, and replies back
 link           a node's side: outgoing requests only, again and again
-asking         the side of whoever asks: an `Exchange`, and the state of the server
-starting       starts and ends the server's process
+asking         the operator's side: an `Exchange`, and the start and end of the server's process
 """

@@ -1,4 +1,4 @@
-"""The side of whoever asks: an `Exchange` over the server of a federation, and the state of the server.
+"""The operator's side: starts and ends the server of a federation, and is an `Exchange` over it.
 
 A command on the server's machine has the operator's key, which the server wants to see.
 """
@@ -6,9 +6,12 @@ A command on the server's machine has the operator's key, which the server wants
 import http.client
 import json
 import secrets
+import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from polyurn.errors import FederationError
 from polyurn.federation.folder import FederationFolder
@@ -21,8 +24,12 @@ from polyurn.federation.https.protocol import (
     TIMEOUT,
     client_context,
 )
+from polyurn.federation.processes import alive, end_processes, keep_pid
+from polyurn.storage.files import write_secret
 
 _SLACK = 60.0  # seconds that the server may take beside waiting for nodes
+_STARTS_WITHIN = 60.0  # seconds
+_ENDS_WITHIN = 10.0
 
 
 class HttpsExchange:
@@ -113,12 +120,66 @@ def _n_shared(one: bytes, other: bytes) -> int:
     low, high = 0, min(len(one), len(other))
     if one[:high] == other[:high]:
         return high
-    while (
-        low < high
-    ):  # the first `low` are equal; of the first `high` + 1, if there are any, not all
+    while low < high:  # the first `low` are equal; of the first `high` + 1, if they exist, not all
         middle = (low + high + 1) // 2
         if one[low:middle] == other[low:middle]:
             low = middle
         else:
             high = middle - 1
     return low
+
+
+def start(folder: FederationFolder, *, host: str) -> int:
+    """Start the server on an address of this machine, and return its pid when it has answered."""
+    if (pid := alive(folder.pid)) is not None:
+        raise FederationError(f"the server is running already (process {pid})")
+    folder.check_certificate()
+    port = int(folder.read().address.rpartition(":")[2])
+    _check_free(host, port)
+    reached = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    write_secret(folder.listens, f"{reached} {port}\n".encode())
+    command = [sys.executable, "-m", "polyurn.federation.https.server", str(folder.path), host]
+    errors = folder.server / "start.log"
+    write_secret(errors, b"")
+    with open(errors, "ab") as file:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, cwd=folder.server,
+            start_new_session=True,
+        )  # fmt: skip
+    keep_pid(folder.pid, process.pid)
+    end = time.monotonic() + _STARTS_WITHIN
+    while not _serves(folder):
+        if process.poll() is not None or time.monotonic() > end:
+            end_processes([folder.pid], within=_ENDS_WITHIN)
+            process.wait()
+            line = errors.read_text(errors="replace").strip().rpartition("\n")[2]
+            raise FederationError(f"the server did not start: {line or f'see {folder.log}'}")
+        time.sleep(0.1)
+    process.returncode = 0  # else this object would warn that the process outlives it
+    return process.pid
+
+
+def stop(folder: FederationFolder) -> bool:
+    """End the server; return whether it was running."""
+    return end_processes([folder.pid], within=_ENDS_WITHIN) > 0
+
+
+def _serves(folder: FederationFolder) -> bool:
+    """Whether the server answers the operator, over TLS, with what it is there for."""
+    with suppress(FederationError):
+        HttpsExchange(folder).nodes()
+        return True
+    return False
+
+
+def _check_free(host: str, port: int) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind((host, port))
+        except OSError as error:
+            raise FederationError(
+                f"cannot listen on {host}:{port}: {error.strerror}; end what uses it, or take another "
+                "port"
+            ) from error

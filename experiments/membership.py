@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
+from scipy.stats import norm, rankdata
 
 import polyurn as pu
-from polyurn.privacy.accounting import largest_auc, spent
+from polyurn.privacy.accounting import spent
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.private_aggregator import PrivateAggregator
 from polyurn.report.charts import paper_colours
@@ -139,6 +139,14 @@ def private(clients: pu.LocalAggregator, seed: int) -> tuple[list[Any], float]:
     pu.fit_private(seen, epsilon=SETTINGS.epsilon, delta=SETTINGS.delta, **bounds(), rng=seed)
     sigma = 1 / math.sqrt(spent(charge.sigma for charge in ledger.charges))
     return seen.rounds, round(largest_auc(sigma), 4)
+
+
+def largest_auc(sigma: float) -> float:
+    """The largest area under the ROC curve of any test of whether one client took part.
+
+    Releases that are μ-GDP with μ = 1 / sigma tell at most what N(0, 1) and N(μ, 1) do: Φ(μ / √2).
+    """
+    return float(norm.cdf(1 / (sigma * math.sqrt(2))))
 
 
 def estimated(

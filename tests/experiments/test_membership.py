@@ -11,7 +11,6 @@ import membership
 
 from polyurn import LocalAggregator, SizeBins
 from polyurn.model.paper_truths import truth
-from polyurn.privacy.accounting import largest_auc
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.private_aggregator import PrivateAggregator
 from polyurn.wire import Initialise, Noised, Scaled, Survey
@@ -52,4 +51,6 @@ def test_an_attack_on_a_single_private_release_stays_below_what_it_allows():
         others.append(guesses[~took_part])
     both = np.concatenate([*members, *others])
     took_part = np.arange(len(both)) < sum(map(len, members))
-    assert membership.area(both, took_part) < largest_auc(4.0) + 0.03  # three standard errors
+    assert (
+        membership.area(both, took_part) < membership.largest_auc(4.0) + 0.03
+    )  # three standard errors

@@ -11,7 +11,6 @@ from polyurn.privacy.accounting import (
     delta_of,
     epsilon_by_pld,
     epsilon_of,
-    largest_auc,
     sigma_for,
     spent,
 )
@@ -68,10 +67,6 @@ def test_privacy_loss_distributions_agree_with_the_closed_form(epsilon):
     sigma = sigma_for(epsilon, 1e-5)
     sigmas = [sigma / math.sqrt(share / total) for share in SHARES]
     assert epsilon_by_pld(sigmas, 1e-5) == pytest.approx(epsilon, abs=1e-3)
-
-
-def test_the_largest_area_is_that_of_two_normal_distributions():
-    assert largest_auc(1.0) == pytest.approx(norm.cdf(1 / math.sqrt(2)))
 
 
 @pytest.mark.parametrize(

@@ -68,13 +68,9 @@ class LocalAggregator:
         choose, play = self.skip()
         members = None if cohort_size is None else self._cohort(cohort_size, choose)
         return answer_rows(
-            query,
-            self._rows,
-            members=members,
-            buckets=self._buckets,
-            rng=play,
+            query, self._rows, members=members, buckets=self._buckets, rng=play,
             n_threads=self._n_threads,
-        )
+        )  # fmt: skip
 
     def held_out(self, share: float) -> Bools:
         """Who scores and is never fitted, shape (n_clients,), in a selection that holds out a share."""

@@ -159,6 +159,9 @@ class Message:
 
     KIND: ClassVar[int]
 
+    def __init_subclass__(cls, kind: int) -> None:
+        cls.KIND = kind
+
     @cached_property
     def packed(self) -> bytes:
         """What is the same in this message to every node: it is encoded once."""
@@ -250,14 +253,13 @@ def _read_suspect(reader: _Reader) -> int | None:
 
 
 @dataclass(frozen=True)
-class Ask(Message):
+class Ask(Message, kind=11):
     """Server to node. Its tag is random, and another one in every message to every node.
 
     `clients_per_node` is the declared largest number of clients of a node, and `query` is as
     `encode_query` has it; 0 and empty in later stages of a secure sum, whose message is `body`.
     """
 
-    KIND = 11
     clients_per_node: Number = 0
     query: Text = b""
     body: Rest = b""
@@ -274,7 +276,7 @@ class Ask(Message):
 
 
 @dataclass(frozen=True)
-class Reply(Message):
+class Reply(Message, kind=12):
     """Node to server: an answer or a refusal, with the tag of the message that it replies to.
 
     `body` is an answer as `encode_statistics` has it, or a message of a secure sum; empty in a refusal.
@@ -282,7 +284,6 @@ class Reply(Message):
     server, broke the protocol.
     """
 
-    KIND = 12
     refusal: Annotated[Refusal | None, _As(lambda why: bytes([why or 0]), _read_refusal)] = None
     suspect: Annotated[
         int | None, _As(lambda node: _IDS.write([] if node is None else [node]), _read_suspect)
@@ -294,17 +295,14 @@ class Reply(Message):
 
 
 @dataclass(frozen=True)
-class Invitation(Message):
+class Invitation(Message, kind=1):
     """Server to node: a round begins."""
-
-    KIND = 1
 
 
 @dataclass(frozen=True)
-class Advertisement(Message):
+class Advertisement(Message, kind=2):
     """Node to server, which forwards it to the neighbours: its signed public keys of this round."""
 
-    KIND = 2
     mask_key: Key
     seal_key: Key
     commitment: Digest
@@ -317,10 +315,9 @@ class Advertisement(Message):
 
 
 @dataclass(frozen=True)
-class Neighbourhood(Message):
+class Neighbourhood(Message, kind=3):
     """Server to node: digests of all nodes that advertised; the keys of its neighbourhood and itself."""
 
-    KIND = 3
     threshold: Number
     quorum: Number
     cohort: Digests
@@ -331,57 +328,50 @@ class Neighbourhood(Message):
 
 
 @dataclass(frozen=True)
-class SealedShares(Message):
+class SealedShares(Message, kind=4):
     """Node to server: for each neighbour sealed shares of both secrets, with commitments to them."""
 
-    KIND = 4
     sealed: Sealed
 
 
 @dataclass(frozen=True)
-class ForwardedShares(Message):
+class ForwardedShares(Message, kind=5):
     """Server to node: the shares that its neighbours sealed for it, and the digest of the bounds."""
 
-    KIND = 5
     bounds: Digest
     sealed: Sealed
 
 
 @dataclass(frozen=True)
-class MaskedVector(Message):
+class MaskedVector(Message, kind=6):
     """Node to server: its numbers behind all its masks."""
 
-    KIND = 6
     words: Annotated[NDArray[np.uint64], _WORDS] = field(repr=False)
 
 
 @dataclass(frozen=True)
-class Survivors(Message):
+class Survivors(Message, kind=7):
     """Server to node: all nodes whose masked vectors arrived."""
 
-    KIND = 7
     nodes: Ids
 
 
 @dataclass(frozen=True)
-class Confirmation(Message):
+class Confirmation(Message, kind=8):
     """Node to server: its signature under the survivors that the server named."""
 
-    KIND = 8
     signature: Signature
 
 
 @dataclass(frozen=True)
-class Confirmations(Message):
+class Confirmations(Message, kind=9):
     """Server to node: a quorum of survivors' signatures."""
 
-    KIND = 9
     signatures: Signatures
 
 
 @dataclass(frozen=True)
-class RevealedShares(Message):
+class RevealedShares(Message, kind=10):
     """Node to server: one share of each neighbour, its seed's if it survived, else its mask key's."""
 
-    KIND = 10
     shares: Shares = field(repr=False)

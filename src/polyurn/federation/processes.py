@@ -49,13 +49,7 @@ def end_processes(paths: Sequence[Path], *, within: float) -> int:
     The files are removed. Processes that still run after `within` seconds are killed.
     """
     named = [process for path in paths if (process := _process(path)) is not None]
-    _end(named + [child for one in named for child in _children(one)], within)
-    for path in paths:
-        path.unlink(missing_ok=True)
-    return len(named)
-
-
-def _end(family: Sequence[psutil.Process], within: float) -> None:
+    family = named + [child for one in named for child in _children(one)]
     for one in family:
         with contextlib.suppress(psutil.NoSuchProcess):  # it has ended meanwhile
             one.terminate()
@@ -64,6 +58,9 @@ def _end(family: Sequence[psutil.Process], within: float) -> None:
         with contextlib.suppress(psutil.NoSuchProcess):
             one.kill()
     psutil.wait_procs(left, timeout=within)
+    for path in paths:
+        path.unlink(missing_ok=True)
+    return len(named)
 
 
 def _children(process: psutil.Process) -> list[psutil.Process]:

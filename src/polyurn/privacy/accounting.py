@@ -118,19 +118,6 @@ def epsilon_by_pld(sigmas: Iterable[float], delta: float, *, interval: float = 1
     return float(accountant.get_epsilon(delta))
 
 
-def largest_auc(sigma: float) -> float:
-    """The largest area under the ROC curve of any test of whether one client took part.
-
-    Releases that are μ-GDP with μ = 1 / sigma tell at most what N(0, 1) and N(μ, 1) do: Φ(μ / √2).
-
-    >>> round(largest_auc(sigma_for(1.0, 1e-6)), 3)
-    0.566
-    """
-    from scipy.special import ndtr
-
-    return float(ndtr(1 / (sigma * math.sqrt(2))))
-
-
 def check_budget(epsilon: float, delta: float) -> None:
     """Refuse an ε or a δ out of range."""
     if not 0 < epsilon < _MOST_EPSILON:  # NaN is not

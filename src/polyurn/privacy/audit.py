@@ -101,13 +101,9 @@ def audit(
     n_missed = sum(statistic(more) <= threshold for _ in range(n_runs))
     return Audit(
         claimed=epsilon_of([asked.sigma for asked in rounds], delta),
-        found=_found(n_false_alarms, n_missed, n_runs, delta, confidence),
-        delta=delta,
-        n_runs=n_runs,
-        n_false_alarms=n_false_alarms,
-        n_missed=n_missed,
-        confidence=confidence,
-    )
+        found=_found(n_false_alarms, n_missed, n_runs, delta, confidence), delta=delta, n_runs=n_runs,
+        n_false_alarms=n_false_alarms, n_missed=n_missed, confidence=confidence,
+    )  # fmt: skip
 
 
 def in_blocks(noise: Noise = discrete_gaussian) -> Noise:

@@ -62,24 +62,9 @@ def noised(
     every log-probability (Kairouz, Liu and Steinke 2021): nothing, for scales of 2**10 or more, which is
     the least that is accepted.
 
-    Parameters
-    ----------
-    vector : float array of shape (d,)
-        On the grid.
-    sigma : float
-        The noise multiplier of one adder.
-    n_adders : int
-        How many independent shares are added at once, in one draw: of all clients of a node, say.
-    noise : function of (n_numbers, scale), optional
-        For tests; it draws whole numbers.
+    Vector and sum have the shape (d,) and are on the grid. `sigma` is the noise multiplier of one adder;
+    the shares of `n_adders`, of all clients of a node say, are one draw. `noise` is for tests.
 
-    Returns
-    -------
-    float array of shape (d,)
-        On the grid.
-
-    Examples
-    --------
     >>> noised(np.array([0.5, 2.0]), 1.0, noise=lambda n, scale: np.full(n, int(scale))).tolist()
     [1.5, 3.0]
     """

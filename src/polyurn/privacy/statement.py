@@ -94,14 +94,11 @@ class Guarantee:
         sigmas = [charge.sigma for charge in charges]
         moved = [charge.sigma / charge.change_norm for charge in charges]
         return cls(
-            epsilon=epsilon_of(sigmas, delta),
-            delta=delta,
+            epsilon=epsilon_of(sigmas, delta), delta=delta, record_epsilon=epsilon_of(moved, delta),
             total_epsilon=epsilon_of([*sigmas, *(charge.sigma for charge in earlier)], delta),
-            record_epsilon=epsilon_of(moved, delta),
             trust=min((charge.trust for charge in charges), key=list(_TRUST).index),
-            n_rounds=len(charges),
-            n_numbers=sum(charge.n_numbers for charge in charges),
-        )
+            n_rounds=len(charges), n_numbers=sum(charge.n_numbers for charge in charges),
+        )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
         """The fields, for JSON."""

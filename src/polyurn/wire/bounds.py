@@ -184,14 +184,8 @@ def largest_tables(alphas: Floats, max_size: int) -> float:
     ω has norm at most 1, so the largest component counts. Σ_j t_j(c_j)² is a sum of n ≤ max_size
     increments t_j(m + 1)² - t_j(m)², all of them positive: at most that of the max_size largest. Where
     there are more than 2**20 increments, all of them are added, which is Σ_j t_j(max_size)².
+    `alphas` has the shape (n_components, n_categories).
 
-    Parameters
-    ----------
-    alphas : float array of shape (n_components, n_categories)
-    max_size : int
-
-    Examples
-    --------
     >>> largest_tables(np.array([[1.0, 1.0]]), 1), round(largest_tables(np.array([[1.0, 1.0]]), 2), 3)
     (1.0, 1.581)
     """

@@ -50,14 +50,9 @@ _ARRAY = dict.fromkeys(("at", "shape")).keys()
 def encode_query(query: Query[Any]) -> bytes:
     """A query as bytes.
 
-    Raises
-    ------
-    MessageError
-        A query of no known kind, one with a number that is not finite or beyond 1e150, or a batch of
-        so many queries that their header is larger than 1 MB.
+    A `MessageError` if it is of no known kind, has a number that is not finite or beyond 1e150, or is a
+    batch of so many queries that their header is larger than 1 MB.
 
-    Examples
-    --------
     >>> from polyurn.model.sizes import SizeBins
     >>> from polyurn.wire import Survey
     >>> encode_query(Survey(2, SizeBins.exact(3), pairs=True))[12:116]
@@ -65,21 +60,16 @@ def encode_query(query: Query[Any]) -> bytes:
     """
     writer = _Writer()
     tree = writer.written(query)  # finds the bins
-    bins = [writer.fields_of(one) for one in writer.bins]
+    bins = [writer.fields_of(one) for one in writer.bins.values()]
     return _seal(QUERY, {"query": tree, "bins": bins}, writer.arrays)
 
 
 def decode_query(data: bytes) -> Query[Any]:
     """The query that `encode_query` wrote.
 
-    Raises
-    ------
-    InputError
-        The bytes are damaged, of a later version, or a query that no client could answer. Reading
-        allocates at most 64 MB beside the numbers of the message.
+    An `InputError` if the bytes are damaged, of a later version, or a query that no client could answer.
+    Reading allocates at most 64 MB beside the numbers of the message.
 
-    Examples
-    --------
     >>> from polyurn.model.sizes import SizeBins
     >>> from polyurn.wire import Survey
     >>> decode_query(encode_query(Survey(2, SizeBins.exact(3), pairs=True)))
@@ -101,14 +91,9 @@ def decode_query(data: bytes) -> Query[Any]:
 def encode_statistics(statistics: Statistics, query: Query[Any]) -> bytes:
     """An answer to a query as bytes.
 
-    Raises
-    ------
-    InputError
-        Not as many finite numbers as the query asks for: of a client that has probability zero under
-        the parameters it was asked about, say.
+    An `InputError` if it is not as many finite numbers as the query asks for: of a client that has
+    probability zero under the parameters it was asked about, say.
 
-    Examples
-    --------
     >>> from polyurn.wire import Contrast
     >>> query = Contrast(2, 2)
     >>> encode_statistics(query.read([0.0] * query.n_numbers), query)[12:36]
@@ -121,14 +106,9 @@ def encode_statistics(statistics: Statistics, query: Query[Any]) -> bytes:
 def decode_statistics(data: bytes, query: Query[S]) -> S:
     """The answer to a query that `encode_statistics` wrote.
 
-    Raises
-    ------
-    InputError
-        The bytes are damaged, of a later version, or answer another query. The line never has a value
-        of the answer in it.
+    An `InputError` if the bytes are damaged, of a later version, or answer another query. The line never
+    has a value of the answer in it.
 
-    Examples
-    --------
     >>> from polyurn.wire import Contrast
     >>> query = Contrast(2, 2)
     >>> answer = query.read(range(15))
@@ -149,14 +129,14 @@ class _Writer:
 
     def __init__(self) -> None:
         self.arrays: list[Floats] = []
-        self.bins: list[SizeBins] = []
-        self._indices: dict[int, int] = {}
+        self.bins: dict[int, SizeBins] = {}  # by their identities
         self._n_numbers = 0
 
     def written(self, value: Any) -> Any:
         match value:
             case SizeBins():
-                return self._index(value)
+                self.bins.setdefault(id(value), value)
+                return list(self.bins).index(id(value))
             case Query():
                 return {"kind": _kind_of(value), **self.fields_of(value)}
             case np.ndarray():
@@ -174,13 +154,6 @@ class _Writer:
         absent = {one.name for one in fields(kind) if not is_given(value, one)}
         given = (name for name in _readings(kind) if name not in absent)
         return {name: self.written(getattr(value, name)) for name in given}
-
-    def _index(self, bins: SizeBins) -> int:
-        """The index of this object among the bins of the message."""
-        index = self._indices.setdefault(id(bins), len(self.bins))
-        if index == len(self.bins):
-            self.bins.append(bins)
-        return index
 
 
 class _Reader:
@@ -203,10 +176,8 @@ class _Reader:
                     "number belongs to one array"
                 )
             end = stop
-        if end != len(self._numbers):
-            raise MessageError(
-                f"expected {end:,} numbers after the header, got {len(self._numbers):,}"
-            )
+        if end != (n := len(self._numbers)):
+            raise MessageError(f"expected {end:,} numbers after the header, got {n:,}")
         return query
 
     def query(self, document: Any, where: str) -> Query[Any]:
@@ -238,19 +209,17 @@ class _Reader:
         return found
 
     def size_bins(self, index: Any, where: str) -> SizeBins:
-        if type(index) is not int or not 0 <= index < len(self._bins):
-            raise MessageError(
-                f"{where}: expected an index below {len(self._bins)}, got {shown(index)}"
-            )
+        n = len(self._bins)
+        if type(index) is not int or not 0 <= index < n:
+            raise MessageError(f"{where}: expected an index below {n}, got {shown(index)}")
         return self._bins[index]
 
     def array(self, document: Any, where: str) -> Floats:
         _check_fields(document, _ARRAY, where)
         start, shape = document["at"], _list(document["shape"], where)
         if not all(type(n) is int and n >= 0 for n in (start, *shape)):
-            raise MessageError(
-                f"{where}: expected whole numbers of at least 0, got {shown(document)}"
-            )
+            text = f"{where}: expected whole numbers of at least 0, got {shown(document)}"
+            raise MessageError(text)
         stop = start + math.prod(shape)
         if stop > len(self._numbers):
             raise MessageError(

@@ -27,8 +27,6 @@ def steps(vector: Floats) -> Ints:
     A number that is not on the grid, not finite, or beyond the largest sum is an `InputError`, without
     its value.
 
-    Examples
-    --------
     >>> steps(np.array([0.5, -(2.0**-28)]))
     array([134217728,        -1])
     """
@@ -54,8 +52,6 @@ def unit_rows(vectors: Floats) -> Floats:
     sensitivity. A row with NaN or an infinite number in it says nothing, and is 0. What a row becomes
     does not depend on the others. Both have the shape (n_clients, d).
 
-    Examples
-    --------
     >>> unit_rows(np.array([[3.0, 4.0], [0.25, 0.5], [np.nan, 1.0]])).round(6).tolist()
     [[0.6, 0.8], [0.25, 0.5], [0.0, 0.0]]
     """

@@ -489,22 +489,12 @@ class Part(Around[S], kind="part"):
 class Noised(Around[S], kind="noised"):
     """A private query whose clients add noise themselves, before anybody adds their answers.
 
-    Attributes
-    ----------
-    query : Query
-        One whose answer has norm at most 1.
-    sigma : float
-        The noise multiplier of the release: the standard deviation of the noise of each number of the
-        sum, or of each client's answer.
-    trust : {"local", "distributed"}
-        Every client adds all of the noise to its own answer; or every node adds its share inside a
-        secure sum. A share alone hides little: such a question is answered in secure sums only.
-    n_reporters : int
-        Distributed: the fewest nodes of its neighbourhood, itself included, with which a node takes
-        part in a sum.
-    n_colluding : int
-        Distributed: how many of these may reveal their noise to the server, or add none. Each node adds
-        a variance of sigma² / (n_reporters - n_colluding).
+    The answer to `query` has norm at most 1. `sigma` is the noise multiplier of the release: the
+    standard deviation of the noise of each number of the sum, or of each client's answer. With local
+    `trust` every client adds all of the noise to its own answer. Distributed, every node adds a variance
+    of sigma² / (n_reporters - n_colluding) inside a secure sum, and only there, because a share alone
+    hides little. A node takes part with at least `n_reporters` nodes of its neighbourhood, itself
+    included; `n_colluding` of these may reveal their noise to the server, or add none.
     """
 
     query: Query[S]
@@ -550,20 +540,8 @@ def node_bounds(query: Query[Any], clients_per_node: int) -> Floats:
     """Bounds of the sum over a node's clients as powers of two, which masked sums are scaled by.
 
     Server and nodes compute them separately and compare digests. Logarithms of two machines may differ
-    in the last bit; the power of two above them does not.
+    in the last bit; the power of two above them does not. Shape (n_numbers,).
 
-    Parameters
-    ----------
-    query : Query
-    clients_per_node : int
-        The declared largest number.
-
-    Returns
-    -------
-    float array of shape (n_numbers,)
-
-    Examples
-    --------
     >>> node_bounds(Contrast(2, 2), 25)[:2].tolist()
     [32.0, 32.0]
     """

@@ -180,8 +180,6 @@ class Query(ABC, Generic[S]):
         All are finite and positive. Clients with probability zero under the query's parameters have no
         finite answer, and are left out.
 
-        Examples
-        --------
         >>> from polyurn.model.sizes import SizeBins
         >>> from polyurn.wire import Survey
         >>> Survey(2, SizeBins.exact(9), pairs=True).bounds().round(6).tolist()[:8]
@@ -206,8 +204,6 @@ class Query(ABC, Generic[S]):
     def text(self) -> str:
         """A short description: its kind, and the number of queries of each kind inside it.
 
-        Examples
-        --------
         >>> from polyurn.model.sizes import SizeBins
         >>> from polyurn.wire import Batch, Part, Survey
         >>> survey = Survey(2, SizeBins.exact(50), pairs=False)
@@ -365,21 +361,9 @@ class Aggregator(Protocol):
 def check_answer(query: Query[Any], statistics: Statistics, bounds: Floats | None = None) -> None:
     """Refuse a client's answer that is not within its bounds, before it is sent.
 
-    Parameters
-    ----------
-    query : Query
-    statistics : Statistics
-        The answer of one client.
-    bounds : float array of shape (n_numbers,), optional
-        `query.bounds()` by default; of n clients together, n times that.
+    `bounds`, of shape (n_numbers,), are `query.bounds()` by default; of n clients together, n times
+    that. The `InputError` has the index of the number, and no value.
 
-    Raises
-    ------
-    InputError
-        The message has the index of the number, and no value.
-
-    Examples
-    --------
     >>> from polyurn.wire import Contrast
     >>> query = Contrast(2, 2)
     >>> check_answer(query, query.read(np.full(query.n_numbers, 2.0)))

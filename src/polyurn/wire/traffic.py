@@ -65,25 +65,12 @@ class NodeTraffic:
 
 @dataclass(frozen=True, kw_only=True)
 class Traffic:
-    """All messages in the rounds of one aggregator.
+    """All messages in the rounds of one aggregator: `rounds` in which a node was asked.
 
-    Attributes
-    ----------
-    secure : bool
-        Whether the server saw sums only, or every node's answer.
-    clients_per_node : int
-        The declared largest number of clients of a node.
-    n_asks : int
-        Exchanges: a plain sum takes one, a secure one five.
-    n_timeouts : int
-        Exchanges in which a node did not reply in time.
-    rounds : tuple of RoundTraffic
-        Those in which a node was asked.
-    nodes : tuple of NodeTraffic
-        All that have a name or ever connected.
+    If `secure`, the server saw sums only, else every node's answer. `clients_per_node` is the declared
+    largest number. Of `n_asks` exchanges, one for a plain sum and five for a secure one, `n_timeouts`
+    had a node that did not reply in time. `nodes` are all that have a name or ever connected.
 
-    Examples
-    --------
     >>> asked = RoundTraffic(
     ...     number=1, kind="survey", n_numbers=30, n_nodes=1, n_attempts=1, bytes_down=200,
     ...     bytes_up=300, seconds=0.5)

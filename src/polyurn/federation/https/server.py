@@ -51,9 +51,7 @@ _LOG_BYTES, _N_OLD_LOGS = 2**20, 2
 _SELDOM = 60.0  # seconds between two lines that say the same
 _HANDSHAKE = 10.0  # seconds
 _MOST_STRANGERS = 256  # connections in their handshake; then the oldest is closed
-_MOST_CONNECTIONS = (
-    4  # of a node, twice what it needs while it reconnects; then the oldest is closed
-)
+_MOST_CONNECTIONS = 4  # of a node, twice what it needs to reconnect; then the oldest is closed
 _BODY = 60.0  # seconds until the body of a request has arrived
 _LOOK = 0.25  # seconds between two looks which nodes have gone
 _GRACE = 3.0  # seconds that a node without a connection may take to come back
@@ -226,7 +224,7 @@ class Switchboard:
         self._noted[what] = now, 0
 
     def _whose_is(self, transport: asyncio.BaseTransport | None) -> int | None:
-        tls = None if transport is None else transport.get_extra_info("ssl_object")
+        tls = transport and transport.get_extra_info("ssl_object")
         if tls is None:
             return None
         certificate = tls.getpeercert(binary_form=True)
@@ -332,21 +330,16 @@ class Switchboard:
         return response
 
     async def _read_messages(self, ask: _Ask, content: Any) -> None:
-        shared = None
+        shared = b""  # the rest of the first message
         while (first := await content.read(1)) != b"":
             head = first + await content.readexactly(SENT.size - 1)
             number, n_head, n_shared, n_rest = SENT.unpack(head)
             if number not in self._nodes or max(n_head, n_shared, n_rest) > MOST_MESSAGE:
                 raise web.HTTPBadRequest
             begin, rest = await content.readexactly(n_head), await content.readexactly(n_rest)
-            if shared is None:
-                shared = rest
-                parts = (begin, b"", rest)
-            else:
-                whole = shared if n_shared == len(shared) else shared[:n_shared]
-                parts = (begin, whole, rest)
             ask.open.add(number)
-            self._nodes[number].post(_Message(ask, number, parts))
+            self._nodes[number].post(_Message(ask, number, (begin, shared[:n_shared], rest)))
+            shared = shared or rest
 
     async def _replies(self, ask: _Ask) -> list[tuple[int, bytes]]:
         """The replies that are there, or one of no bytes for each node that has gone."""

@@ -15,8 +15,8 @@ import numpy as np
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from polyurn.federation.keys import Roster, SigningKey
 from polyurn.federation.participant import Participant
-from polyurn.federation.roster import Roster, SigningKey
 from polyurn.federation.round import SecureSum
 
 STAGES = ("advertise", "share", "mask", "confirm", "reveal")

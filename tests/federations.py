@@ -9,11 +9,11 @@ from polyurn import Records, answer
 from polyurn.client.buckets import keyed_buckets
 from polyurn.federation.aggregator import FederatedAggregator, Terms
 from polyurn.federation.exchange import InProcessExchange
+from polyurn.federation.keys import Roster, SigningKey
 from polyurn.federation.messages import Ask, Reply, tag_of
 from polyurn.federation.node import Node
 from polyurn.federation.node_log import NodeLogFile
 from polyurn.federation.policy import NodePolicy
-from polyurn.federation.roster import Roster, SigningKey
 from polyurn.model.paper_truths import truth
 from polyurn.wire import encode_statistics
 from polyurn.wire.codec import decode_query

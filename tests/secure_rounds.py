@@ -5,8 +5,8 @@ from functools import cache
 import numpy as np
 
 from polyurn.errors import SecureSumError
+from polyurn.federation.keys import Roster, SigningKey
 from polyurn.federation.participant import Participant
-from polyurn.federation.roster import Roster, SigningKey
 from polyurn.federation.round import SecureSum
 
 STAGES = ("advertise", "share", "mask", "confirm", "reveal")

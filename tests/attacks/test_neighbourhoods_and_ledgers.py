@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from polyurn.errors import FileError, RefusedError
+from polyurn.federation.keys import Roster, SigningKey
 from polyurn.federation.masking import keys_digest
 from polyurn.federation.messages import Advertisement, Neighbourhood
 from polyurn.federation.owned_node import LEDGER, QUESTIONS, open_node
 from polyurn.federation.participant import Participant
-from polyurn.federation.roster import Roster, SigningKey
 from polyurn.federation.round import SecureSum
 from polyurn.storage.ledger_file import LedgerFile, open_ledger, raised_ledger
 

@@ -28,6 +28,7 @@ from polyurn import LocalAggregator, ReplayAggregator, SizeBins, fit, fit_style
 from polyurn.errors import LostRoundError, NodesError, ParameterError
 from polyurn.federation.aggregator import Attempt, FederatedAggregator, Tally, Terms
 from polyurn.federation.exchange import InProcessExchange
+from polyurn.federation.keys import Roster
 from polyurn.federation.masking import keys_statement
 from polyurn.federation.messages import (
     Advertisement,
@@ -38,7 +39,6 @@ from polyurn.federation.messages import (
     SealedShares,
     tag_of,
 )
-from polyurn.federation.roster import Roster
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.private_aggregator import PrivateAggregator
 from polyurn.wire import Initialise, Noised, Part, Scaled, Survey, decode_query, encode_query

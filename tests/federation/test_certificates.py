@@ -15,7 +15,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
 from polyurn.errors import ParameterError
-from polyurn.federation.certificates import (
+from polyurn.federation.keys import (
     certify,
     expiry,
     make_authority,

@@ -66,7 +66,7 @@ def test_a_folder_that_is_not_there_is_one_line(tmp_path):
 
 
 def test_a_key_of_another_kind_is_refused(tmp_path):
-    from polyurn.federation.certificates import make_node_keys
+    from polyurn.federation.keys import make_node_keys
 
     (tmp_path / "bucket.key").write_bytes(make_node_keys().transport)
     (tmp_path / "bucket.key").chmod(0o600)

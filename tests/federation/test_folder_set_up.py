@@ -7,10 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from polyurn.errors import FederationError, FileError, InputError, ParameterError
-from polyurn.federation.certificates import Certified, expiry, make_server, public_key_of
 from polyurn.federation.folder import load_public_keys, make_keys, read_node, set_up
+from polyurn.federation.keys import Certified, SigningKey, expiry, make_server, public_key_of
 from polyurn.federation.policy import NodePolicy, read_policy
-from polyurn.federation.roster import SigningKey
 
 SETTINGS = {
     "address": "localhost:8000",

@@ -38,8 +38,8 @@ from live_federations import (
 )
 from polyurn.client.record_tables import table_records
 from polyurn.commands.federation.following import perform
-from polyurn.federation.certificates import certify, make_authority, make_node_keys
 from polyurn.federation.folder import FederationFolder
+from polyurn.federation.keys import certify, make_authority, make_node_keys
 from polyurn.federation.one_machine import federation_here, free_port, running
 from polyurn.federation.processes import alive
 from polyurn.model.style import Style

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from polyurn.errors import InputError, LostRoundError, ParameterError, RefusedError
+from polyurn.federation.keys import SigningKey
 from polyurn.federation.masking import (
     bounds_digest,
     keys_digest,
@@ -24,7 +25,6 @@ from polyurn.federation.messages import (
     tag_of,
 )
 from polyurn.federation.participant import Participant, Stage
-from polyurn.federation.roster import SigningKey
 from secure_rounds import STAGES, Federation, secrets_of
 
 

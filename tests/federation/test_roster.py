@@ -3,7 +3,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from polyurn.errors import InputError, RefusedError
-from polyurn.federation.roster import Roster, SigningKey
+from polyurn.federation.keys import Roster, SigningKey
 
 PEM, SSH = serialization.Encoding.PEM, serialization.Encoding.OpenSSH
 PLAIN = serialization.NoEncryption()

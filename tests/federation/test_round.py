@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from scipy.stats import chi2
 
 from polyurn.errors import InputError, LostRoundError, RefusedError, SecureSumError
+from polyurn.federation.keys import Roster, SigningKey
 from polyurn.federation.masking import FixedPoint, KeyPair, Words, keys_statement, seed_mask
 from polyurn.federation.messages import (
     N_SEALED_BYTES,
@@ -19,7 +20,6 @@ from polyurn.federation.messages import (
     tag_of,
 )
 from polyurn.federation.participant import Participant
-from polyurn.federation.roster import Roster, SigningKey
 from polyurn.federation.round import SecureSum
 from secure_rounds import STAGES, Federation, secrets_of
 

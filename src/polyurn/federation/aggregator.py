@@ -92,7 +92,7 @@ class FederatedAggregator:
     exchange : Exchange
         Carries the messages.
     terms : Terms
-    roster : polyurn.federation.roster.Roster, optional
+    roster : polyurn.federation.keys.Roster, optional
         The nodes' public keys, which secure sums need; only these nodes take part in them.
     clients_per_node : int
         The declared largest number of clients of a node. An answer beyond this number times the bounds
@@ -126,7 +126,7 @@ class FederatedAggregator:
             raise ParameterError("expected clients_per_node of at least 1")
         self._exchange, self._terms, self._clients_per_node = exchange, terms, clients_per_node
         if terms.secure or roster is not None:
-            from polyurn.federation.roster import Roster  # needs the extra `federation`
+            from polyurn.federation.keys import Roster  # needs the extra `federation`
 
             if not isinstance(roster, Roster):
                 raise ParameterError(

@@ -5,7 +5,7 @@
     DIR/server/                    keys and certificates of server and operator, log, ledger, runs
     DIR/nodes/NAME/                federation.json, policy.toml, ca.crt, node.crt; keys made here
 
-A node's folder later holds its owner's bucket key and log of questions. `certificates.py` makes the
+A node's folder later holds its owner's bucket key and log of questions. `keys.py` makes the
 keys; no process is started here.
 """
 
@@ -23,9 +23,10 @@ from tempfile import mkdtemp
 from typing import Any
 
 from polyurn.errors import FederationError, FileError, ParameterError
-from polyurn.federation.certificates import (
+from polyurn.federation.keys import (
     Certified,
     NodeKeys,
+    Roster,
     certify,
     expiry,
     make_authority,
@@ -36,7 +37,6 @@ from polyurn.federation.certificates import (
     raw_secret,
 )
 from polyurn.federation.policy import NodePolicy, policy_file
-from polyurn.federation.roster import Roster
 from polyurn.model.names import check_names
 from polyurn.storage.documents import load_document, read_document, save_document
 from polyurn.storage.files import read_regular, read_secret, write_secret, write_whole

@@ -44,8 +44,8 @@ from polyurn.wire.private_grid import DIGITS as GRID_DIGITS
 from polyurn.wording import counted
 
 if TYPE_CHECKING:
+    from polyurn.federation.keys import Roster, Signer
     from polyurn.federation.participant import Participant
-    from polyurn.federation.roster import Roster, Signer
 
 _DAY = timedelta(days=1)
 # Bounds a node's memory when a server begins rounds and never ends them.

@@ -16,10 +16,10 @@ from polyurn.client.records import Records
 from polyurn.counts import check_counts, client_sizes
 from polyurn.errors import CountsError, InputError
 from polyurn.federation.folder import SIGNING_KEY, TRANSPORT_KEY, NodeFolder, bucket_key
+from polyurn.federation.keys import SigningKey
 from polyurn.federation.node import Node
 from polyurn.federation.node_log import NodeLogFile
 from polyurn.federation.policy import NodePolicy, read_policy
-from polyurn.federation.roster import SigningKey
 from polyurn.model.style_coordinates import StyleSpace
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.noise import check_installed

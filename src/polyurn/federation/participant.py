@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from polyurn.errors import InputError, ParameterError, RefusedError
 from polyurn.federation import masking
 from polyurn.federation.graph import FULL_UP_TO
+from polyurn.federation.keys import Roster, Signer
 from polyurn.federation.messages import (
     N_COMMITTED_BYTES,
     N_SHARE_BYTES,
@@ -41,7 +42,6 @@ from polyurn.federation.messages import (
     tag_of,
     unpack,
 )
-from polyurn.federation.roster import Roster, Signer
 
 
 class Stage(IntEnum):

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from polyurn.errors import InputError, LostRoundError, RefusedError
 from polyurn.federation import masking
 from polyurn.federation.graph import Graph, choose_graph, neighbourhoods
+from polyurn.federation.keys import Roster
 from polyurn.federation.messages import (
     N_DIGEST_BYTES,
     N_TAG_BYTES,
@@ -29,7 +30,6 @@ from polyurn.federation.messages import (
     SealedShares,
     Survivors,
 )
-from polyurn.federation.roster import Roster
 from polyurn.typed.declared import Floats, Seed
 
 M = TypeVar("M", bound=Message)
@@ -48,7 +48,7 @@ class SecureSum:
     once they have sent them; `refused` are nodes whose messages were refused, and why.
 
     >>> from polyurn.federation.participant import Participant
-    >>> from polyurn.federation.roster import SigningKey
+    >>> from polyurn.federation.keys import SigningKey
     >>> keys = {node: SigningKey.generate() for node in (3, 5, 8)}
     >>> roster = Roster({node: key.public for node, key in keys.items()})
     >>> nodes = {n: Participant(n, signer=key, roster=roster) for n, key in keys.items()}

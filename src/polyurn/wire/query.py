@@ -48,9 +48,9 @@ class Statistics:
         for name, mine in self._blocks():
             theirs = np.asarray(getattr(other, name))
             if mine.shape != theirs.shape:
+                shapes = f"{mine.shape} and {theirs.shape}"
                 raise InputError(
-                    f"cannot add {name} of shape {mine.shape} and {theirs.shape}: "
-                    "answers to different queries"
+                    f"cannot add {name} of shape {shapes}: answers to different queries"
                 )
             blocks[name] = mine + theirs
         return type(self)(**blocks)
@@ -64,10 +64,8 @@ class Statistics:
         """The statistics whose `to_vector` is `vector`, in blocks of these shapes."""
         lengths = [math.prod(shape) for shape in shapes.values()]
         if vector.shape != (sum(lengths),):
-            raise InputError(
-                f"expected a vector of {sum(lengths)} numbers for {cls.__name__}, "
-                f"got shape {vector.shape}"
-            )
+            many = f"{sum(lengths)} numbers for {cls.__name__}"
+            raise InputError(f"expected a vector of {many}, got shape {vector.shape}")
         parts = np.split(vector, np.cumsum(lengths)[:-1])
         blocks = zip(shapes.items(), parts, strict=True)
         return cls(**{name: part.reshape(shape)[()] for (name, shape), part in blocks})

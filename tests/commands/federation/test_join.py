@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from cli_walk import CLIENTS, HEAD, assert_refused
-from polyurn.federation.certificates import Certified, make_authority, make_server
 from polyurn.federation.folder import FederationFolder
+from polyurn.federation.keys import Certified, make_authority, make_server
 from polyurn.federation.processes import keep_pid
 from tls_doors import Door
 

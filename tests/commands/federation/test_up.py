@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from cli_walk import assert_refused
-from polyurn.federation.certificates import Certified, expiry, make_server
 from polyurn.federation.folder import FederationFolder
+from polyurn.federation.keys import Certified, expiry, make_server
 
 
 def test_a_port_that_is_in_use_is_said(run, fed):

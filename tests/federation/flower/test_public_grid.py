@@ -15,7 +15,7 @@ from polyurn.federation.flower.learning_app import learn_mixture
 from polyurn.federation.flower.node_app import client_app
 from polyurn.federation.flower.public_grid import RECORD, WHO, GridExchange, claim
 from polyurn.federation.folder import SIGNING_KEY
-from polyurn.federation.roster import SigningKey
+from polyurn.federation.keys import SigningKey
 from polyurn.storage.models import load_saved
 from polyurn.wire import Survey
 

@@ -9,7 +9,6 @@ import time
 import pytest
 
 from https_servers import Serving, wait_until
-from polyurn.federation.certificates import Certified, certify, make_authority, make_node_keys
 from polyurn.federation.folder import set_up
 from polyurn.federation.https import server
 from polyurn.federation.https.asking import HttpsExchange
@@ -22,6 +21,7 @@ from polyurn.federation.https.protocol import (
     STAGE,
     TIMEOUT,
 )
+from polyurn.federation.keys import Certified, certify, make_authority, make_node_keys
 from polyurn.federation.one_machine import free_port
 from polyurn.storage.files import write_secret
 

@@ -19,8 +19,8 @@ from polyurn.client.tables import table_histograms
 from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.federation.flower.public_grid import RECORD, WHO, asked_in, claim, reply_to
 from polyurn.federation.folder import SIGNING_KEY, NodeFolder, read_node
+from polyurn.federation.keys import SigningKey
 from polyurn.federation.owned_node import open_node, records_of
-from polyurn.federation.roster import SigningKey
 from polyurn.storage.table_files import read_table
 
 try:

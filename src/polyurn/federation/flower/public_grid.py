@@ -20,7 +20,7 @@ except ImportError as error:
 if TYPE_CHECKING:
     from flwr.serverapp import Grid
 
-    from polyurn.federation.roster import Roster
+    from polyurn.federation.keys import Roster
 
 # Flower's name of our messages, the one record in each, and the stage that asks a node who it is.
 MESSAGE_TYPE, RECORD, WHO = "query.polyurn", "polyurn", "who"

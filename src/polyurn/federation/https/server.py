@@ -23,7 +23,6 @@ from logging.handlers import RotatingFileHandler
 from typing import Any
 
 from polyurn.errors import MissingDependencyError
-from polyurn.federation.certificates import public_key_of
 from polyurn.federation.folder import FederationFolder
 from polyurn.federation.https.protocol import (
     MESSAGE,
@@ -38,6 +37,7 @@ from polyurn.federation.https.protocol import (
     TIMEOUT,
     server_context,
 )
+from polyurn.federation.keys import public_key_of
 from polyurn.federation.processes import ended_like_ctrl_c
 from polyurn.wording import listed
 
@@ -224,7 +224,7 @@ class Switchboard:
         self._noted[what] = now, 0
 
     def _whose_is(self, transport: asyncio.BaseTransport | None) -> int | None:
-        tls = transport and transport.get_extra_info("ssl_object")
+        tls = None if transport is None else transport.get_extra_info("ssl_object")
         if tls is None:
             return None
         certificate = tls.getpeercert(binary_form=True)

@@ -75,7 +75,5 @@ class ReplayAggregator:
                 f"round {self._round} of the journal has {len(vector)} numbers and the question "
                 f"{query.n_numbers}: it is of another run; take an empty folder"
             )
-        skip = getattr(self._aggregator, "skip", None)
-        if skip is not None:
-            skip()
+        getattr(self._aggregator, "skip", lambda: None)()
         return query.shaped(vector)

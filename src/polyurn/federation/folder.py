@@ -39,7 +39,7 @@ from polyurn.federation.keys import (
 from polyurn.federation.policy import NodePolicy, policy_file
 from polyurn.model.names import check_names
 from polyurn.storage.documents import load_document, read_document, save_document
-from polyurn.storage.files import read_regular, read_secret, write_secret, write_whole
+from polyurn.storage.files import read_regular, read_secret, refused, write_secret, write_whole
 from polyurn.typed.json_form import Count, shown, to_json
 
 MOST_NODES = 100_000
@@ -279,10 +279,8 @@ def make_keys(path: str | os.PathLike[str], name: str) -> Path:
     _check_name(name)
     folder, keys = Path(path), make_node_keys()
     _check_empty(folder)
-    try:
+    with refused(f"cannot write {folder}"):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"cannot write {folder}: {error.strerror}") from error
     _write_keys(folder, keys)
     public = (keys.transport_public, keys.signing_public)
     text = "".join(f"{key.decode()} {name}\n" for key in public)
@@ -319,16 +317,15 @@ def bucket_key(path: str | os.PathLike[str]) -> bytes:
     path = Path(path)
     if not os.path.lexists(path):
         neighbour = path.with_name(f".polyurn-{secrets.token_hex(8)}")
-        try:
-            write_secret(neighbour, make_secret())
-            with contextlib.suppress(
-                FileExistsError
-            ):  # if several processes do, the first one wins
-                os.link(neighbour, path)
-        except OSError as error:
-            raise FileError(f"cannot write {path}: {error.strerror or error}") from error
-        finally:
-            neighbour.unlink(missing_ok=True)
+        with refused(f"cannot write {path}"):
+            try:
+                write_secret(neighbour, make_secret())
+                with contextlib.suppress(
+                    FileExistsError
+                ):  # of several processes the first one wins
+                    os.link(neighbour, path)
+            finally:
+                neighbour.unlink(missing_ok=True)
     try:
         return raw_secret(read_secret(path))
     except ValueError as error:
@@ -341,7 +338,7 @@ def bucket_key(path: str | os.PathLike[str]) -> bytes:
 def _whole(target: Path) -> Iterator[Path]:
     """A temporary folder beside the target: renamed to it if nothing fails, else removed."""
     _check_empty(target)
-    try:
+    with refused(f"cannot write {target}"):
         target.parent.mkdir(parents=True, exist_ok=True)
         beside = Path(mkdtemp(prefix=".polyurn-", dir=target.parent))
         try:
@@ -351,10 +348,6 @@ def _whole(target: Path) -> Iterator[Path]:
             beside.rename(target)
         finally:
             shutil.rmtree(beside, ignore_errors=True)
-    except FileError:
-        raise
-    except OSError as error:
-        raise FileError(f"cannot write {target}: {error.strerror or error}") from error
 
 
 def _check_name(name: str) -> None:
@@ -365,13 +358,9 @@ def _check_name(name: str) -> None:
 
 
 def _check_empty(folder: Path) -> None:
-    try:
+    with refused(f"cannot use {folder}"):
         if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
             raise FileError(f"{folder} exists already: take another folder")
-    except OSError as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(f"cannot use {folder}: {error.strerror}") from error
 
 
 def _read_federation(folder: Path) -> Federation:

@@ -23,7 +23,7 @@ from polyurn.model.trees import Tree
 from polyurn.privacy.ledger import Budget
 from polyurn.server.drift import Drift
 from polyurn.storage.documents import read_document
-from polyurn.storage.files import check_regular, read_regular
+from polyurn.storage.files import check_regular, read_regular, refused
 from polyurn.storage.json_log import AppendedFile, JsonLog
 from polyurn.typed.declared import IF_GIVEN
 from polyurn.typed.json_form import Count, Finite, to_json
@@ -165,7 +165,7 @@ class JobFolder:
     @classmethod
     def make(cls, runs: Path, job: AnyJob) -> "JobFolder":
         """The folder of a new run, with the next free number."""
-        try:
+        with refused(f"cannot write {runs}"):
             runs.mkdir(parents=True, exist_ok=True)
             last = max((int(run.path.name) for run in runs_of(runs)), default=0)
             for number in count(last + 1):
@@ -173,8 +173,6 @@ class JobFolder:
                 with suppress(FileExistsError):  # another command took it meanwhile
                     folder.path.mkdir()
                     break
-        except OSError as error:
-            raise FileError(f"cannot write {runs}: {error.strerror}") from error
         folder._opened(begin=True, head={"asks": job.asks, **to_json(job)})
         return folder
 

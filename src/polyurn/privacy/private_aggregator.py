@@ -18,8 +18,28 @@ from polyurn.typed.arguments import checked
 from polyurn.wire import Aggregator, Noised, Query, S
 
 
+class _Entering:
+    """Asks another aggregator once the question has been entered, under the name of a run."""
+
+    def __init__(self, aggregator: Aggregator, run: str | None) -> None:
+        self._aggregator, self._run = aggregator, secrets.token_hex(8) if run is None else run
+        self.categories = getattr(aggregator, "categories", None)
+
+    def skip(self) -> None:
+        """Leave a round out that was recorded, and entered when it was."""
+        getattr(self._aggregator, "skip", lambda: None)()
+
+    def _after(self, before: Callable[[], None], query: Query[S], cohort_size: int | None) -> S:
+        """The answer, with a call of `before` each time it is asked for."""
+        retried: Callable[..., S] | None = getattr(self._aggregator, "retried", None)
+        if retried is not None:
+            return retried(query, cohort_size, before=before)
+        before()
+        return self._aggregator.aggregate(query, cohort_size)
+
+
 @checked
-class PrivateAggregator:
+class PrivateAggregator(_Entering):
     """Asks all clients, for sums with noise.
 
     There is no `n_clients`: whether a client takes part is private.
@@ -68,11 +88,9 @@ class PrivateAggregator:
                 "expected n_reporters for distributed noise, at least 2 more than n_colluding, got "
                 f"{n_reporters} and {n_colluding}"
             )
-        self._aggregator, self._ledger, self._trust = aggregator, ledger, trust
+        super().__init__(aggregator, run)
+        self._ledger, self._trust, self._noise = ledger, trust, noise
         self._nodes = n_reporters, n_colluding
-        self._run = secrets.token_hex(8) if run is None else run
-        self._noise = noise
-        self.categories = getattr(aggregator, "categories", None)
 
     @property
     def ledger(self) -> PrivacyLedger:
@@ -119,10 +137,6 @@ class PrivateAggregator:
         noised = Guarantee.of(own, self._ledger.budget.delta, earlier=others)
         return replace(noised, n_exact=self._ledger.n_exact)
 
-    def skip(self) -> None:
-        """Leave a round out that was recorded, and charged when it was."""
-        _skip(self._aggregator)
-
     def __repr__(self) -> str:
         return f"PrivateAggregator({self._trust}, {self._ledger!r})"  # not how many clients
 
@@ -135,16 +149,15 @@ class PrivateAggregator:
                 trust=self._trust, change_norm=release.query.change_norm, run=self._run,
             )  # fmt: skip
 
-        return _after(charge, self._aggregator, asked, None)
+        return self._after(charge, asked, None)
 
 
-class ExactAggregator:
+class ExactAggregator(_Entering):
     """Asks for exact sums, each of which is in a ledger before it is asked for; `run` as above."""
 
     def __init__(self, aggregator: Aggregator, entries: Entries, *, run: str | None = None) -> None:
-        self._aggregator, self._entries = aggregator, entries
-        self._run = secrets.token_hex(8) if run is None else run
-        self.categories = getattr(aggregator, "categories", None)
+        super().__init__(aggregator, run)
+        self._entries = entries
 
     @property
     def n_clients(self) -> int:
@@ -157,28 +170,7 @@ class ExactAggregator:
         def enter() -> None:
             enter_exact(self._entries, query.text, query.n_numbers, run=self._run)
 
-        return _after(enter, self._aggregator, query, cohort_size)
-
-    def skip(self) -> None:
-        """Leave a round out that was recorded, and entered when it was."""
-        _skip(self._aggregator)
-
-
-def _after(
-    before: Callable[[], None], aggregator: Aggregator, query: Query[S], cohort_size: int | None
-) -> S:
-    """The answer, with a call of `before` each time it is asked for."""
-    retried: Callable[..., S] | None = getattr(aggregator, "retried", None)
-    if retried is not None:
-        return retried(query, cohort_size, before=before)
-    before()
-    return aggregator.aggregate(query, cohort_size)
-
-
-def _skip(aggregator: Aggregator) -> None:
-    skip: Callable[[], object] | None = getattr(aggregator, "skip", None)
-    if skip is not None:
-        skip()
+        return self._after(enter, query, cohort_size)
 
 
 def _in_words(query: object) -> str:

@@ -23,7 +23,6 @@ _MOST_EPSILON = 1e6
 
 
 @checked
-@functools.lru_cache(maxsize=64)  # a ledger asks again with every charge
 def sigma_for(epsilon: float, delta: float) -> float:
     """The noise multiplier of all releases together that makes them (ε, δ)-private, to a relative 1e-9
     above it.
@@ -34,6 +33,11 @@ def sigma_for(epsilon: float, delta: float) -> float:
     4.2247
     """
     check_budget(epsilon, delta)
+    return _sigma_for(epsilon, delta)
+
+
+@functools.lru_cache(maxsize=64)  # a ledger asks again with every charge
+def _sigma_for(epsilon: float, delta: float) -> float:
     log_sigma = _root(lambda log_sigma: delta_of(math.exp(log_sigma), epsilon) - delta)
     return math.exp(log_sigma) * (1 + _SAFE)
 

@@ -292,11 +292,15 @@ def spent(process: psutil.Process) -> float:
 
 
 def memory(place: FederationFolder, number: int) -> str:
-    """What the server and a node's process hold: resident, and what no other process shares."""
+    """What the server and a node's process hold: resident, their part of it, and theirs alone.
+
+    Files in memory, LLVM's library above all, are shared by all processes: in their part each counts for
+    as many of them as there are.
+    """
     pids = {"server": place.pid, "a node's process": place.node(f"node-{number}") / "node.pid"}
     held = {name: psutil.Process(alive(pid) or 0).memory_full_info() for name, pid in pids.items()}
     return ", ".join(
-        f"{name}: {one.rss / 1e6:.0f} MB ({one.uss / 1e6:.0f} its own)"
+        f"{name}: {one.rss / 1e6:.0f} MB (its part {one.pss / 1e6:.0f}, its own {one.uss / 1e6:.0f})"
         for name, one in held.items()
     )
 

@@ -169,6 +169,11 @@ class PrivacyLedger:
         return _charges(self._entries.read())
 
     @property
+    def mark(self) -> str:
+        """Names what was charged so far: a file that is shorter, or another one, does not have it."""
+        return self._entries.mark
+
+    @property
     def entries(self) -> Entries:
         """Where its entries are kept."""
         return self._entries

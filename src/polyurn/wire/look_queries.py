@@ -17,8 +17,8 @@ from polyurn.model.sizes import SizeBins
 from polyurn.model.standing import Yardstick
 from polyurn.typed.declared import AtLeast, Floats
 from polyurn.wire.private_queries import Bounded, BoundedStatistics
-from polyurn.wire.queries import Answerable
-from polyurn.wire.query import InBins, OfMixtures
+from polyurn.wire.queries import Answerable, OfMixtures
+from polyurn.wire.query import InBins
 
 
 class InBlocks(Bounded, InBins[BoundedStatistics]):

@@ -24,8 +24,8 @@ from polyurn.model.scores import Mixture
 from polyurn.model.sizes import SizeBins
 from polyurn.typed.declared import Above, AtLeast, Floats, Shape
 from polyurn.wire.bounds import largest_tables
-from polyurn.wire.queries import Answerable, Initialise, Update
-from polyurn.wire.query import Around, InBins, OfMixtures, Query, S, Several, Statistics
+from polyurn.wire.queries import Answerable, Initialise, OfMixtures, Update
+from polyurn.wire.query import Around, InBins, Query, S, Several, Statistics
 
 # Parts of the squared norm: of the count of clients, of κ, of the size and of p.
 SURVEY_PARTS = (0.1, 0.3, 0.2, 0.4)

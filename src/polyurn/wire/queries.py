@@ -21,17 +21,7 @@ from polyurn.model.rising_factorials import digamma_rise
 from polyurn.model.sizes import SUM_TOLERANCE, SizeBins
 from polyurn.typed.declared import Above, AtLeast, Between, Floats, Shape, check_declared
 from polyurn.wire.bounds import largest_curvature, largest_sums, log_bound
-from polyurn.wire.query import (
-    LARGEST,
-    Around,
-    InBins,
-    InTheirBins,
-    OfMixtures,
-    Query,
-    S,
-    Several,
-    Statistics,
-)
+from polyurn.wire.query import LARGEST, Around, InBins, Query, S, Several, Statistics
 
 # A Gaussian draw is farther away than so many standard deviations with probability below 1e-300.
 TAIL = 40.0
@@ -70,6 +60,23 @@ class Answerable:
             raise ParameterError(
                 f"expected alphas of 0 or at least {1 / LARGEST:g}, with a positive one in each row"
             )
+
+
+class OfMixtures(Query[S]):
+    """A query about mixtures of the same categories."""
+
+    @property
+    def n_categories(self) -> int:  # type: ignore[override]
+        return int(next(self.all_mixtures()).alphas.shape[1])
+
+
+class InTheirBins(OfMixtures[S], InBins[S]):
+    """A query about a mixture, whose sizes are in bins."""
+
+    @property
+    def size_bins(self) -> SizeBins:  # type: ignore[override]
+        bins: SizeBins = next(self.all_mixtures()).sizes.bins
+        return bins
 
 
 # ------------------------------------------------------------------------------ the paper's questions

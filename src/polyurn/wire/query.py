@@ -235,23 +235,6 @@ class InBins(Query[S]):
         return self.size_bins.max_size
 
 
-class OfMixtures(Query[S]):
-    """A query about mixtures of the same categories."""
-
-    @property
-    def n_categories(self) -> int:  # type: ignore[override]
-        return int(next(self.all_mixtures()).alphas.shape[1])
-
-
-class InTheirBins(OfMixtures[S], InBins[S]):
-    """A query about a mixture, whose sizes are in bins."""
-
-    @property
-    def size_bins(self) -> SizeBins:  # type: ignore[override]
-        bins: SizeBins = next(self.all_mixtures()).sizes.bins
-        return bins
-
-
 class Around(Query[S]):
     """A query around another one, whose answer has the same blocks."""
 

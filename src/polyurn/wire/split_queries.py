@@ -17,8 +17,8 @@ from polyurn.model.splits import Splits
 from polyurn.model.trees import MOST_LEARNED
 from polyurn.typed.declared import Between, Floats, Shape
 from polyurn.wire.bounds import largest_sums, log_bound
-from polyurn.wire.queries import Answerable
-from polyurn.wire.query import InTheirBins, Query, Statistics
+from polyurn.wire.queries import Answerable, InTheirBins
+from polyurn.wire.query import Query, Statistics
 
 
 @dataclass(frozen=True, eq=False, repr=False)

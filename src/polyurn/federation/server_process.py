@@ -171,13 +171,9 @@ def _entered(
     n_nodes = len(files.read().nodes)
     n_reporters, n_colluding = reporters(n_nodes, job) if trust == "distributed" else (1, 0)
     return PrivateAggregator(
-        clients,
-        ledger=ledger,
-        trust=trust,
-        n_reporters=n_reporters,
-        n_colluding=n_colluding,
+        clients, ledger=ledger, trust=trust, n_reporters=n_reporters, n_colluding=n_colluding,
         run=run,
-    )
+    )  # fmt: skip
 
 
 def _lost(ledger: PrivacyLedger, answers: Journal, files: FederationFolder) -> list[float]:

@@ -26,7 +26,7 @@ class Settings:
     truths: tuple[str, ...] = ("low/2", "medium/2", "medium/3", "high/2", "high/3", "appendix-a")
     n_clients: int = 3_000
     moved: float = 0.05
-    n_seeds: int = 10
+    n_seeds: int = 5
 
 
 SETTINGS = Settings()

@@ -56,7 +56,8 @@ def known(case: Case, settings: Settings) -> pu.MDM:
     mdm = truth(case.truth)
     if case.sizes == "20 points":
         return mdm
-    table = norm.pdf(np.arange(61), np.c_[settings.means], np.c_[settings.deviations])
+    mean, deviation = (np.array([of]).T for of in (settings.means, settings.deviations))
+    table = norm.pdf(np.arange(61), mean, deviation)
     table[:, 0] = 0
     return pu.MDM(mdm.weights, mdm.alphas, table / table.sum(axis=1, keepdims=True))
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import polyurn as pu
 from polyurn import MDM, SizeBins, Sizes, report_on
 from polyurn.model.paper_truths import truth
 from polyurn.report.model_section import (
@@ -190,3 +191,23 @@ def test_a_candidate_under_which_a_held_out_client_is_impossible_is_in_the_table
 def test_rounds_that_ended_without_a_word_are_shown():
     section = choice_section(kept(fit=replace(fitted(), stopped="")))
     assert section.name == "rounds"
+
+
+def test_weights_and_concentrations_have_intervals_where_the_fit_gives_errors():
+    fit = pu.fit(truth("medium/2").sample(600, rng=0), n_components=2, rng=0)
+    section = components_section(gathered(fit.mdm))
+    weights, profiles = section.figures[:2]
+    assert "95 % interval" in weights.table.head
+    assert "Lines are 95 % intervals" in weights.says
+    assert "within" in json.dumps(profiles.panels[0].spec)
+    row = summary_rows(fit.mdm, list("0123456789"))[0]
+    assert row["weight_low"] < row["weight"] < row["weight_high"]
+    plain = components_section(gathered(replace(fit.mdm, covariance=None))).figures[0]
+    assert "95 % interval" not in plain.table.head
+
+
+def test_a_refit_says_whose_numbers_its_components_have():
+    mdm = MDM(
+        [0.3, 0.7], [[1.0, 2.0], [2.0, 1.0]], Sizes.constant(4, n_components=2), as_given=True
+    )
+    assert "numbers of the mixture that the fit began at" in components_section(gathered(mdm)).lead

@@ -10,7 +10,7 @@ import pytest
 from torch import nn
 
 from cli_walk import assert_refused
-from polyurn import IID, MDM, Examples, FedAvg, Partition, Sizes, save, sweep
+from polyurn import IID, MDM, Examples, FedAvg, Partition, Sizes, fit, save, sweep
 from polyurn.errors import CountsError, FileError, InputError, ParameterError, StyleWarning
 from polyurn.sweeps.config import parse_config
 from polyurn.sweeps.inputs import read_inputs
@@ -349,3 +349,25 @@ def test_what_is_wrong_with_an_oracles_table_is_said_with_its_file_and_line(fold
     table = {**TABLE, "clients": {"oracle": {"oracle": "held.csv"}}}
     with pytest.raises(CountsError, match=r"held\.csv.*-2 in line 3"):
         read_inputs(parse_config(table, folder=folder))
+
+
+def test_plausible_mixtures_are_populations_of_their_own(folder):
+    fitted = fit([[3, 9], [8, 2], [5, 5], [9, 1]] * 20, n_components=1, rng=0).mdm
+    save(fitted, folder / "mdm.json")
+    save(MDM(fitted.weights, fitted.alphas, fitted.sizes), folder / "bare.json")
+    np.savez(folder / "points.npz", **POINTS)
+
+    def drawn(**entry):
+        clients = {**TABLE["clients"], "mdm": {"n_clients": 3, **entry}}
+        return read_inputs(parse_config({**TABLE, "clients": clients}, folder=folder)).populations
+
+    found = drawn(mdm="mdm.json", plausible=2)
+    assert [*found] == ["true", "iid", "mdm", "mdm~1", "mdm~2"]
+    assert found["mdm~1"](0).sizes.tolist() == found["mdm"](0).sizes.tolist()  # the same streams
+    for entry, line in (
+        ({"mdm": "bare.json", "plausible": 2}, r"\[clients.mdm\] plausible: .* standard errors"),
+        ({"mdm": "mdm.json", "plausible": 0}, "plausible as a whole number above 0"),
+        ({"iid": 3, "plausible": 2}, "plausible has no meaning with iid"),
+    ):
+        with pytest.raises(ParameterError, match=line):
+            drawn(**entry)

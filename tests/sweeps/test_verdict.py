@@ -352,3 +352,15 @@ def test_one_seed_cannot_tell():
 def test_mistakes_are_refused(records, options, message):
     with pytest.raises(ParameterError, match=message):
         compare_sweeps(records, **options)
+
+
+def test_plausible_mixtures_say_how_much_hangs_on_the_fit_and_are_not_judged_one_by_one():
+    scores = {"true": [0.8, 0.6], "mdm": [0.7, 0.6], "mdm~1": [0.72, 0.62], "mdm~2": [0.69, 0.57]}
+    verdict = compare_sweeps([one for name, table in scores.items() for one in runs(name, table)])
+    said = verdict.sentence()
+    assert said.endswith(
+        "2 plausible mixtures promise -2.0 to 2.0 points more than mdm: so much hangs on the fit."
+    )
+    assert "mdm~" not in said
+    assert {v.population for v in verdict.simulated} == {"mdm", "mdm~1", "mdm~2"}
+    assert "plausible" not in verdict.sentence(about=["iid"])

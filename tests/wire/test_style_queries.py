@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from polyurn.errors import ParameterError
+from polyurn.typed.arrays import symmetric
 from polyurn.wire import BoundedStyle, Noised, StyleMoments
-from polyurn.wire.style_queries import LABEL_EFFECT_PARTS, PARTS, square, triangle
+from polyurn.wire.style_queries import LABEL_EFFECT_PARTS, PARTS, triangle
 from style_cases import whole_space
 
 
@@ -36,4 +37,4 @@ def test_a_clip_that_is_no_length_is_refused(clip):
 def test_a_symmetric_matrix_is_its_triangle():
     matrix = np.arange(9.0).reshape(3, 3)
     matrix += matrix.T
-    assert np.array_equal(square(triangle(matrix), 3), matrix)
+    assert np.array_equal(symmetric(triangle(matrix)), matrix)

@@ -310,13 +310,7 @@ class MDM(Plotted, EqualArrays):
         MemoryLimitError
             They are larger than the memory that is available.
         """
-        if not 0 <= n_clients < 2**31:
-            raise ParameterError(f"expected 0 to 2**31 - 1 clients, got {n_clients}")
-        check_memory(
-            8 * n_clients * (self.n_categories + 2),  # with each client's component and size
-            f"the histograms of {counted(n_clients, 'client')}",
-            "draw fewer at a time",
-        )
+        checked_draw(n_clients, self.n_categories + 2, least=0)  # with its component and size
         rng = np.random.default_rng(rng)
         components = rng.choice(self.n_components, size=n_clients, p=self.weights)
         sizes = self.sizes.sample(components, rng=rng)
@@ -597,6 +591,15 @@ def _block_logpmf(rows: "scipy.sparse.csr_array", alphas: Floats) -> Floats:
         return np.asarray(of_pairs - scipy.special.gammaln(count + 1)[:, None])
 
     return np.asarray(totals[which_n] + gathered(rows, terms))
+
+
+def checked_draw(n_clients: int, n_categories: int, *, least: int = 1) -> int:
+    """The number of clients, if it is one and their histograms fit into memory."""
+    if not least <= n_clients < 2**31 or int(n_clients) != n_clients:
+        raise ParameterError(f"expected {least} to 2**31 - 1 clients, got {n_clients}")
+    what = f"the histograms of {counted(n_clients, 'client')}"
+    check_memory(8 * n_clients * n_categories, what, "draw fewer at a time")
+    return int(n_clients)
 
 
 def dirichlet(alphas: Floats, rng: np.random.Generator) -> Floats:

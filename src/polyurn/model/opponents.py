@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from polyurn.errors import ParameterError
-from polyurn.model.populations import SizesLike, checked_draw, size_distribution
+from polyurn.model.mdm import checked_draw
+from polyurn.model.populations import SizesLike, size_distribution
 from polyurn.model.sizes import Sizes
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import FrozenArrays, numbers

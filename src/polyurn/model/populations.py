@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from polyurn.counts import Counts, check_counts, client_sizes
 from polyurn.errors import ParameterError, ShortfallError
 from polyurn.memory import check_memory
-from polyurn.model.mdm import MDM, dirichlet
+from polyurn.model.mdm import MDM, checked_draw, dirichlet
 from polyurn.model.names import check_names, columns_of, names_of
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.model.style import Style
@@ -496,23 +496,10 @@ def check_population(population: object) -> Population:
 
 
 def drawn_from(clients: object) -> Population | None:
-    """The population that clients are to be drawn from; None for a table of their histograms.
-
-    Anything else is a `ParameterError`.
-    """
-    if isinstance(clients, Population) and not isinstance(clients, type):
-        return clients
+    """The population that clients are to be drawn from; None for a table of their histograms."""
+    is_population = isinstance(clients, Population) and not isinstance(clients, type)
     is_table = hasattr(clients, "__len__") or hasattr(clients, "counts")
-    return None if is_table else check_population(clients)
-
-
-def checked_draw(n_clients: int, n_categories: int) -> int:
-    """The number of clients, if it is one and their histograms fit into memory."""
-    if not 1 <= n_clients < 2**31 or int(n_clients) != n_clients:
-        raise ParameterError(f"expected a number of clients of at least 1, got {n_clients}")
-    what = f"the histograms of {counted(n_clients, 'client')}"
-    check_memory(8 * n_clients * n_categories, what, "draw fewer at a time")
-    return int(n_clients)
+    return None if is_table and not is_population else check_population(clients)
 
 
 def size_distribution(sizes: SizesLike) -> Sizes:

@@ -23,14 +23,8 @@ CUT = 5.0
 class Yardstick(FrozenArrays):
     """What a mixture expects of clients, by the bin of their size.
 
-    Attributes
-    ----------
-    centres : float array of shape (n_bins,)
-        The mean of log q(c | n).
-    floors : float array of shape (n_bins,)
-        A client below is one that no component explains.
-    spread : float
-        The standard deviation of log q(c | n) around the centres.
+    `centres` are means of log q(c | n), and `spread` is its standard deviation around them. A client
+    below the `floors` is one that no component explains.
     """
 
     centres: Annotated[Floats, Shape("B")]

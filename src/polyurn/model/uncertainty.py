@@ -19,20 +19,11 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class StandardErrors(EqualArrays):
-    """Standard errors of a mixture's parameters; NaN where there is none.
+    """Standard errors of τ, of the means α / α_0 and of α_0; NaN where there is none."""
 
-    Attributes
-    ----------
-    weights : float array of shape (n_components,)
-    shares : float array of shape (n_components, n_categories)
-        Of the means, α / α_0.
-    concentrations : float array of shape (n_components,)
-        Of α_0.
-    """
-
-    weights: Floats
-    shares: Floats
-    concentrations: Floats
+    weights: Floats  # (n_components,)
+    shares: Floats  # (n_components, n_categories)
+    concentrations: Floats  # (n_components,)
 
 
 def standard_errors(weights: Floats, alphas: Floats, covariance: Floats) -> StandardErrors:

@@ -19,12 +19,12 @@ from polyurn.model.sizes import SizeBins
 from polyurn.privacy.accounting import sigma_for
 from polyurn.privacy.ledger import PrivacyLedger, Trust
 from polyurn.privacy.noise import Noise, discrete_gaussian
-from polyurn.privacy.private_aggregator import as_private
+from polyurn.privacy.private_aggregator import PrivateAggregator, as_private
 from polyurn.privacy.statement import Guarantee
 from polyurn.typed.arguments import checked
 from polyurn.typed.declared import Floats
 from polyurn.typed.json_form import Finite
-from polyurn.wire import Aggregator, Describe, InBlocks, Noised
+from polyurn.wire import Aggregator, BoundedStyle, Describe, InBlocks, Noised
 
 # Of the sizes; the bins double, so that their edges do not come from the clients.
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -39,36 +39,20 @@ _SURE = 2.0
 class Description:
     """What clients are like; intervals cover at least 95 %, sampling and noise together.
 
-    Attributes
-    ----------
-    n_clients : Estimate
-    sizes : tuple of Estimate
-        The quantiles of QUANTILES, within a bin as if logarithms of sizes were even.
-    shares : tuple of Estimate
-        The mean share of each category.
-    holders : tuple of Estimate
-        How many clients hold each category.
-    between : Estimate
-        The share of variance between clients: 0 as by chance, 1 where each client holds one category,
-        below 0 where clients are more even than chance. NaN where no client has two points.
-    effective_categories : Estimate
-        One over the probability that two points of one client agree.
-    alpha : Estimate
-        The best single α: Dirichlet(α) on balanced categories varies as much; infinite if `between`
-        is not above 0.
-    points_in_pairs : float
-        The share of clients that hold two points or more.
-    guarantee : Guarantee or None
+    `sizes` are the quantiles of QUANTILES, within a bin as if logarithms of sizes were even. `between`
+    is the share of variance between clients: 0 as by chance, 1 where each holds one category, below 0
+    where they are more even than chance, NaN where none has two points. Dirichlet(`alpha`) on balanced
+    categories varies as much; it is infinite if `between` is not above 0.
     """
 
     n_clients: Estimate
     sizes: tuple[Estimate, ...]
-    shares: tuple[Estimate, ...]
-    holders: tuple[Estimate, ...]
+    shares: tuple[Estimate, ...]  # mean share of each category
+    holders: tuple[Estimate, ...]  # how many clients hold each category
     between: Estimate
-    effective_categories: Estimate
+    effective_categories: Estimate  # one over the probability that two points of one client agree
     alpha: Estimate
-    points_in_pairs: Finite
+    points_in_pairs: Finite  # the share of clients that hold two points or more
     guarantee: Guarantee | None = None
 
     @property
@@ -97,22 +81,17 @@ def ask(
     trust: Trust = "central", ledger: PrivacyLedger | None = None, noise: Noise = discrete_gaussian,
 ) -> tuple[Sums, Guarantee | None]:  # fmt: skip
     """Put one question of blocks to all clients, exactly or with noise."""
-    sigmas, layer = np.zeros(query.n_values), None
+    layer = None
     if epsilon is None:
         if delta is not None or ledger is not None:
             raise ParameterError("expected epsilon with delta and ledger: they are for noise")
         values = aggregator.aggregate(query, None).values / query.scales
+        sigmas = np.zeros(query.n_values)
     else:
-        if delta is None:
-            raise ParameterError(
-                "expected delta with epsilon, well below one over the number of clients: 1e-6, say"
-            )
-        sigma = sigma_for(epsilon, delta)
-        layer = as_private(aggregator, epsilon, delta, trust=trust, ledger=ledger, noise=noise)
-        values = layer.aggregate(Noised(query, sigma), None).values / query.scales
-        if getattr(layer, "trust", trust) == "local":  # every client adds all of the noise
-            sigma *= np.sqrt(max(values[0], 1.0))
-        sigmas = sigma / query.scales
+        released, sigmas, layer = noised(
+            aggregator, query, epsilon, delta, trust=trust, ledger=ledger, noise=noise
+        )
+        values = released / query.scales
     n = float(values[0])
     if not n >= max(1 - 1e-6, _SURE * sigmas[0]):
         raise FitError(
@@ -123,6 +102,23 @@ def ask(
     n = n if layer else float(round(n))
     count = Estimate(n, n - REACH * sigmas[0], n + REACH * sigmas[0])
     return Sums(count, means, noises), None if layer is None else layer.guarantee()
+
+
+def noised(
+    aggregator: Aggregator, query: InBlocks | BoundedStyle, epsilon: float, delta: float | None, *,
+    trust: Trust, ledger: PrivacyLedger | None, noise: Noise,
+) -> tuple[Floats, Floats, PrivateAggregator]:  # fmt: skip
+    """The released sum of a question, its noise's standard deviation unscaled, and who released it."""
+    if delta is None:
+        raise ParameterError(
+            "expected delta with epsilon, well below one over the number of clients: 1e-6, say"
+        )
+    sigma = sigma_for(epsilon, delta)
+    layer = as_private(aggregator, epsilon, delta, trust=trust, ledger=ledger, noise=noise)
+    values = layer.aggregate(Noised(query, sigma), None).values
+    if getattr(layer, "trust", trust) == "local":  # every client adds all of the noise
+        sigma *= np.sqrt(max(float(values[0] / query.scales[0]), 1.0))
+    return values, sigma / query.scales, layer
 
 
 def shares_of(sums: Sums, means: Floats, noise: Floats) -> tuple[Estimate, ...]:
@@ -157,15 +153,6 @@ def describe(
         A larger client answers for `max_size` of its points.
     epsilon, delta, trust, ledger, noise
         As in `fit_style`.
-
-    Returns
-    -------
-    Description
-
-    Raises
-    ------
-    FitError
-        There is more noise than clients.
 
     Examples
     --------

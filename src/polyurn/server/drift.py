@@ -47,19 +47,11 @@ _ORDER: tuple[Block, ...] = ("component", "size", "category", "fit", "unexplaine
 
 @dataclass(frozen=True)
 class Change:
-    """One number: what was expected, and what clients say now.
+    """One number of a component, of sizes or of a category: what was expected, and what clients say now.
 
-    Attributes
-    ----------
-    block, name : str
-        The component, the sizes or the category that it is about.
-    was : float
-        A share of the clients, or of a client's points. Of "fit": 0.
-    now : Estimate
-        With its own 95 % interval. Of "fit": by how many nats per client the log-likelihood given the
-        size is above what the mixture expects.
-    moved : bool
-        Whether it is farther off than chance would bring any of the numbers.
+    It is a share of the clients, or of a client's points. Of "fit" it is by how many nats per client the
+    log-likelihood given the size is above what the mixture expects. It `moved` if it is farther off than
+    chance would bring any of the numbers.
     """
 
     block: Block
@@ -74,17 +66,8 @@ class Change:
 class Drift:
     """One look at clients, compared with the mixture or with an earlier look.
 
-    Attributes
-    ----------
-    n_clients : Estimate
-    against : {"mixture", "look"}
-    level : float
-        The false-alarm rate.
-    changes : tuple of Change
-    yardstick, means, noise
-        What was asked, and the numbers that came, with the standard deviation of their noise: later
-        looks are compared with them.
-    guarantee : Guarantee or None
+    `level` is the false-alarm rate. Later looks are compared with `means`, the numbers that came, whose
+    noise has the standard deviation `noise`.
     """
 
     n_clients: Estimate
@@ -163,15 +146,6 @@ def drift(
         As in `fit_style`.
     rng : int or numpy.random.Generator
         Of the clients that are drawn from the mixture.
-
-    Returns
-    -------
-    Drift
-
-    Raises
-    ------
-    FitError
-        There is more noise than clients.
 
     Examples
     --------

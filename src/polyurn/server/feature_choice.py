@@ -63,16 +63,9 @@ class FeatureDifference:
 @checked
 @dataclass(frozen=True)
 class Recommendation:
-    """What to model.
+    """What to model, the feature to cross the label with, and a sentence with the reason.
 
-    Attributes
-    ----------
-    model : {"label × feature", "label", "IID", "cannot tell"}
-        The last if there are too few clients for any of the others.
-    feature : str or None
-        The feature to cross the label with.
-    sentence : str
-        The same with the reason, for a person.
+    "cannot tell" if there are too few clients for any of the others.
     """
 
     model: Literal["label × feature", "label", "IID", "cannot tell"]

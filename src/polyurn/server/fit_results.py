@@ -131,14 +131,8 @@ class Candidate:
 class PrivateCandidate:
     """One number of components, after the race of a private fit.
 
-    Attributes
-    ----------
-    n_components : int
-    behind : float
-        How far it is behind the best, in nats per client, with noise; the gain that its number of
-        parameters has by chance is subtracted.
-    noise : float
-        Standard deviation of the noise in that.
+    `behind` is how far it is behind the best, in nats per client, less the gain that its number of
+    parameters has by chance; `noise` is the standard deviation of the noise in that.
     """
 
     n_components: int

@@ -21,14 +21,14 @@ import numpy as np
 from polyurn.errors import FitError, ParameterError
 from polyurn.model.style import Style, StyleErrors, nearest_covariance
 from polyurn.model.style_coordinates import StyleSpace
-from polyurn.privacy.accounting import sigma_for
 from polyurn.privacy.ledger import PrivacyLedger, Trust
 from polyurn.privacy.noise import Noise, discrete_gaussian
-from polyurn.privacy.private_aggregator import as_private
+from polyurn.server.describing import noised
 from polyurn.typed.arguments import checked
+from polyurn.typed.arrays import symmetric
 from polyurn.typed.declared import Floats, Ints
-from polyurn.wire import Aggregator, Noised
-from polyurn.wire.style_queries import BoundedStyle, StyleMoments, StyleStatistics, square, triangle
+from polyurn.wire import Aggregator
+from polyurn.wire.style_queries import BoundedStyle, StyleMoments, StyleStatistics, triangle
 
 # A smaller part of the label shares' variance is rounding: shares add up to 1, so one direction is 0.
 _LEAST_SHARE = 1e-6
@@ -110,29 +110,12 @@ def fit_style(
         raise ParameterError(
             f"expected no cohort_size with epsilon, all clients are asked, got {cohort_size}"
         )
-    if delta is None:
-        raise ParameterError(
-            "expected delta with epsilon, well below one over the number of clients: 1e-6, say"
-        )
     cut = float(space.n_directions) if clip is None else clip
-    sums, sigmas = _noised(
-        aggregator, BoundedStyle(space, cut, label_effect), epsilon=epsilon, delta=delta, trust=trust,
-        ledger=ledger, noise=noise,
-    )  # fmt: skip
-    return _fitted(space, sums, sigmas, cut)
-
-
-def _noised(
-    aggregator: Aggregator, query: BoundedStyle, *, epsilon: float, delta: float, trust: Trust,
-    ledger: PrivacyLedger | None, noise: Noise,
-) -> tuple[StyleStatistics, Floats]:  # fmt: skip
-    """The sums, and the standard deviation of the noise in each of them."""
-    sigma = sigma_for(epsilon, delta)
-    layer = as_private(aggregator, epsilon, delta, trust=trust, ledger=ledger, noise=noise)
-    sums = query.unscaled(layer.aggregate(Noised(query, sigma), None).values)
-    if getattr(layer, "trust", trust) == "local":  # every client adds all of the noise
-        sigma *= math.sqrt(max(float(sums.n_clients), 1.0))
-    return sums, sigma / query.scales
+    query = BoundedStyle(space, cut, label_effect)
+    values, sigmas, _ = noised(
+        aggregator, query, epsilon, delta, trust=trust, ledger=ledger, noise=noise
+    )
+    return _fitted(space, query.unscaled(values), sigmas, cut)
 
 
 @dataclass(frozen=True)
@@ -218,7 +201,7 @@ def solved(sums: Floats, n_directions: int) -> Estimates:
     b, a, c, _, *_ = sums[1:5] / sums[0]
     mean = sums[5 : 5 + m] / sums[0]
     matrices = sums[5 + m : 5 + m + 3 * n_lower].reshape(3, n_lower) / sums[0]
-    between_clients, between_labels, within_labels = (square(one, m) for one in matrices)
+    between_clients, between_labels, within_labels = map(symmetric, matrices)
     if 1 - c < _NOTHING:
         raise FitError(
             "expected clients with two points of the same label, got none: what a client's points "
@@ -241,7 +224,7 @@ def _label_effect(
     n, m, n_clients = space.n_labels, space.n_directions, float(sums.n_clients)
     n_lower = n * (n + 1) // 2
     shares, products, means = np.split(sums.label_effect / n_clients, [n, n + n_lower])
-    covariance = nearest_covariance(square(products, n) - np.outer(shares, shares))
+    covariance = nearest_covariance(symmetric(products) - np.outer(shares, shares))
     joint = means.reshape(n, m) - np.outer(shares, mean)
     values, vectors = np.linalg.eigh(covariance)
     least = _LEAST_SHARE * max(values[-1], 0.0)
@@ -276,7 +259,7 @@ def standard_errors(
         square_errors += (_jacobian(used, m) ** 2) @ sigmas[:n_used] ** 2
     square_errors += _of_clipping(fitted, clients, radius=radius, clip=clip) ** 2
     errors = np.sqrt(square_errors)
-    shared, by_label, within = (square(one, m) for one in np.split(errors[m:], 3))
+    shared, by_label, within = map(symmetric, np.split(errors[m:], 3))
     far = 0.0 if sigmas is None else float(sigmas[4]) / clients.n_clients
     return StyleErrors(errors[:m], shared, by_label, within, far_share=far)
 

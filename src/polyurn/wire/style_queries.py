@@ -177,14 +177,6 @@ def triangle(matrix: Floats) -> Floats:
     return matrix[..., rows, columns]
 
 
-def square(lower: Floats, n: int) -> Floats:
-    """The symmetric matrix of a lower triangle, shape (n, n)."""
-    rows, columns = np.tril_indices(n)
-    out = np.empty((n, n))
-    out[rows, columns] = out[columns, rows] = lower
-    return out
-
-
 def _of_triangle(n: int) -> Floats:
     """1 on the diagonal, √2 beside it: each of those stands for two entries of the matrix."""
     rows, columns = np.tril_indices(n)

@@ -14,7 +14,6 @@ from itertools import zip_longest
 import numpy as np
 import scipy.sparse
 
-from polyurn.model.k_means import k_means
 from polyurn.model.scores import Mixture, scores
 from polyurn.server.private.steps import ClientTotals, PrivateRounds, moved
 from polyurn.typed.declared import Floats, Ints
@@ -40,6 +39,7 @@ _SPREAD = (0.4, 2.5)
 _BLURRED, _LEAST_WEIGHT = 0.05, 0.02
 # A broad component for outliers: a fifth of the single one's concentration, a tenth of the clients.
 _BROAD, _BROAD_WEIGHT, _LEAST_BROAD = 0.2, 0.1, 0.3
+_LLOYD_ITERATIONS = 15
 
 
 @dataclass(frozen=True)
@@ -247,3 +247,34 @@ def with_broad(start: Mixture, population: ClientTotals) -> Mixture:
     alpha_0 = max(_BROAD * population.single.concentrations[0], _LEAST_BROAD)
     alphas[i] = population.proportions * alpha_0
     return Mixture(weights / weights.sum(), alphas)
+
+
+def k_means(
+    points: Floats, n_groups: int, rng: np.random.Generator, weights: Floats | None = None
+) -> tuple[Floats, Ints]:
+    """Lloyd's centres (n_groups, n_features), and who joined which (n_points,).
+
+    From a k-means++ start (Arthur and Vassilvitskii, 2007); `weights` (n_points,) are those of points.
+
+    >>> points = np.array([[0.0], [1.0], [10.0], [11.0]])
+    >>> centres, joined = k_means(points, 2, np.random.default_rng(0))
+    >>> sorted(centres[:, 0].tolist()), bool(joined[0] == joined[1])
+    ([0.5, 10.5], True)
+    """
+    w = np.ones(len(points)) if weights is None else weights
+    centres = points[rng.choice(len(points), 1, p=w / w.sum())]
+    squared = ((points - centres[0]) ** 2).sum(axis=1)
+    for _ in range(n_groups - 1):
+        chance = squared * w
+        total = chance.sum()
+        one = points[rng.choice(len(points), p=chance / total if total > 0 else None)]
+        centres = np.vstack([centres, one])
+        squared = np.minimum(squared, ((points - one) ** 2).sum(axis=1))
+    for _ in range(_LLOYD_ITERATIONS):
+        joined = (points @ centres.T - 0.5 * (centres * centres).sum(axis=1)).argmax(axis=1)
+        masses = np.bincount(joined, w, minlength=n_groups)
+        groups = scipy.sparse.csr_array((w, joined, np.arange(len(w) + 1)), (len(w), n_groups))
+        sums = groups.T @ points
+        filled = masses > 0
+        centres[filled] = sums[filled] / masses[filled, None]
+    return centres, joined

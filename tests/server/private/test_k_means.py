@@ -1,6 +1,6 @@
 import numpy as np
 
-from polyurn.model.k_means import k_means
+from polyurn.server.private.private_starts import k_means
 
 
 def test_clusters_far_apart_are_found_whatever_the_seed():

@@ -16,7 +16,7 @@ import joblib
 import numpy as np
 
 import polyurn as pu
-from polyurn import demo_story as demo
+from polyurn.commands import demo_story as demo
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
 from records import run_all

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 
 from polyurn import Records, answer
-from polyurn.client.buckets import keyed_buckets
+from polyurn.client.cohort import keyed_buckets
 from polyurn.federation.aggregator import FederatedAggregator, Terms
 from polyurn.federation.exchange import InProcessExchange
 from polyurn.federation.keys import Roster, SigningKey

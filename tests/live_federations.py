@@ -12,7 +12,7 @@ import psutil
 
 from federations import Local
 from polyurn import fit
-from polyurn.client.buckets import keyed_buckets
+from polyurn.client.cohort import keyed_buckets
 from polyurn.client.tables import table_histograms
 from polyurn.federation.folder import bucket_key, read_node
 from polyurn.federation.one_machine import start_nodes

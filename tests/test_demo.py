@@ -5,7 +5,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from polyurn import demo_story as demo
+from polyurn.commands import demo_story as demo
 from polyurn.errors import ParameterError
 
 

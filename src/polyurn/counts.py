@@ -5,7 +5,7 @@
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -162,13 +162,6 @@ def drop_empty(counts: object) -> tuple[Counts, Ints]:
     table = check_counts(counts, allow_empty=True)
     kept = np.flatnonzero(client_sizes(table))
     return table[kept], kept
-
-
-def short_list(names: Sequence[str], n_shown: int = 8, longest: int = 40) -> str:
-    """The first of the names for a message, long ones cut, and how many more there are."""
-    more = len(names) - n_shown
-    short = [name if len(name) <= longest else f"{name[:longest]}..." for name in names[:n_shown]]
-    return ", ".join(short) + (f" and {more} more" if more > 0 else "")
 
 
 def check_texts(texts: Iterable[str], what: str) -> None:

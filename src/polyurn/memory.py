@@ -87,6 +87,5 @@ def _text(path: Path) -> str:
 
 def n_cores() -> int:
     """How many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    here = hasattr(os, "sched_getaffinity")
+    return len(os.sched_getaffinity(0)) if here else os.cpu_count() or 1

@@ -2,6 +2,8 @@
 
 from collections.abc import Collection, Sequence
 
+_LONGEST = 40  # letters of a name in a list
+
 
 def counted(n: float, one: str, many: str = "") -> str:
     """A whole number and its noun, singular or plural, with commas between thousands.
@@ -47,13 +49,15 @@ def in_time(seconds: float) -> str:
 
 
 def listed(names: Sequence[object], most: int = 8) -> str:
-    """So many names, and the number of the others.
+    """So many names, long ones cut, and the number of the others.
 
-    >>> listed(["a", "b", "c"]), listed(range(9), 2), listed([])
-    ('a, b, c', '0, 1 and 7 more', 'none')
+    >>> listed(["a", "b", "c" * 50]), listed(range(9), 2), listed([])
+    ('a, b, cccccccccccccccccccccccccccccccccccccccc...', '0, 1 and 7 more', 'none')
     """
+    texts = map(str, names[:most])
+    short = [name if len(name) <= _LONGEST else f"{name[:_LONGEST]}..." for name in texts]
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return f"{', '.join(map(str, names[:most]))}{more}" if names else "none"
+    return f"{', '.join(short)}{more}" if short else "none"
 
 
 def span(numbers: Sequence[int]) -> str:

@@ -12,7 +12,7 @@ def judge(name: str) -> Outcome:
 
 def prepare() -> None:
     """Import and compile all that cases need, so that none of them pays for it."""
-    import polyurn.demo_story
+    import polyurn.commands.demo_story
     import polyurn.report.page
     import polyurn.sweeps.grid  # noqa: F401
 

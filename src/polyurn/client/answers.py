@@ -106,17 +106,10 @@ def answer(
 
 
 def answer_rows(
-    query: Query[S],
-    rows: Rows,
-    *,
-    members: NDArray[np.integer[Any]] | None = None,
-    buckets: Floats | None = None,
-    rng: Seed = None,
-    n_threads: int = 1,
-) -> S:
-    """`answer` for histograms that are packed already; `members`, of shape (n_members,), take part, or
-    all.
-    """
+    query: Query[S], rows: Rows, *, members: NDArray[np.integer[Any]] | None = None,
+    buckets: Floats | None = None, rng: Seed = None, n_threads: int = 1,
+) -> S:  # fmt: skip
+    """`answer` for packed histograms; `members`, of shape (n_members,), take part, or all."""
     if rows.n_categories != query.n_categories:
         raise CountsError(
             f"expected {query.n_categories} categories, got histograms of {rows.n_categories}"
@@ -189,7 +182,7 @@ def answer_initialise(query: Initialise, cohort: Cohort) -> StartStatistics:
 
 
 def _answer_survey(query: Survey, cohort: Cohort) -> SurveyStatistics:
-    """Sums of the features and of their products, and the number of members of each size.
+    """Sums of features and of their products, and the number of members of each size.
 
     A client's features are its proportions p; Σ p², which separates concentrated from spread clients;
     and log n / log max_size.
@@ -211,10 +204,7 @@ def _answer_survey(query: Survey, cohort: Cohort) -> SurveyStatistics:
 
 
 def _answer_groups(queries: Sequence[Group], cohort: Cohort) -> list[GroupStatistics]:
-    """The moments of the members in each group, for each way to form groups.
-
-    All queries have the same size bins and the same number of groups.
-    """
+    """Moments of the members in each group; queries share size bins and the number of groups."""
     rows, bins = cohort.rows, queries[0].size_bins
     n, k = len(queries), len(queries[0].offsets)
     directions = np.concatenate([query.directions for query in queries])

@@ -42,8 +42,7 @@ class Bins(FrozenArrays):
         values = floats(edges, "bin edges")
         if values.ndim != 1 or len(values) < 3 or not (values[1:] > values[:-1]).all():
             raise ParameterError("expected at least three increasing bin edges")
-        values.flags.writeable = False
-        object.__setattr__(self, "edges", values)
+        self._freeze({"edges": values})
 
     @classmethod
     def of_width(cls, width: float, *, start: float = 0.0, stop: float) -> "Bins":
@@ -72,9 +71,7 @@ class Bins(FrozenArrays):
         return len(self.edges) - 1
 
     def locate(self, values: ArrayLike) -> Ints:
-        """The bin of each value; -1 where there is none (NaN, or outside the edges). Texts are a
-        `CountsError`.
-        """
+        """The bin of each value; -1 for NaN and outside the edges. Texts are a `CountsError`."""
         values = numbers(values, "values to put into bins", error=CountsError)
         values = values.astype(np.float64, copy=False)
         bins = np.searchsorted(self.edges, values, side="right") - 1

@@ -66,14 +66,9 @@ class FeatureColumns:
 
 
 def label_by_column(
-    table: object,
-    layout: Layout,
-    names: Sequence[str] | None = None,
-    *,
-    edges: Mapping[str, Bins] | None = None,
-    n_bins: int = 10,
-    proxy: object = None,
-) -> FeatureColumns:
+    table: object, layout: Layout, names: Sequence[str] | None = None, *,
+    edges: Mapping[str, Bins] | None = None, n_bins: int = 10, proxy: object = None,
+) -> FeatureColumns:  # fmt: skip
     """The histograms of label × column, for each column that might be modelled beside the label.
 
     The layout's `category` is the label. Candidates are the columns `names`, by default all columns that
@@ -146,11 +141,8 @@ def _points(table: "pa.Table", layout: Layout) -> _Points:
     clients, owner = distinct_values(column_ids(table, layout.client))
     labels, label = observed_codes(table, layout.category)
     _check_label(table, layout.category, len(labels), len(clients))
-    count = (
-        np.ones(len(owner), np.int64)
-        if layout.count is None
-        else column_counts(table, layout.count)
-    )
+    n = layout.count
+    count = np.ones(len(owner), np.int64) if n is None else column_counts(table, n)
     return _Points(clients, owner, label, len(labels), count)
 
 
@@ -159,7 +151,8 @@ def _check_label(
 ) -> None:
     if n_labels < 2:
         raise CountsError("expected at least two labels, got one: nothing to model")
-    if isinstance(category, str) and _is_continuous(table, category):  # crossed columns are not
+    # Whole numbers may be labels, however many; crossed columns are not measured.
+    if isinstance(category, str) and _measured(table, category, 0, declared=False) is not None:
         raise CountsError(
             f"expected a label of categories, got continuous numbers in column {category!r}; put them "
             "into bins first"
@@ -180,44 +173,42 @@ class _Cutting:
     proxy: "pa.Table | None"
 
 
-@dataclass(frozen=True, eq=False)
-class _Values:
-    """The code of each row's value, and the bins; see `FeatureColumn`."""
-
-    codes: Ints
-    n: int
-    bins: Bins | None = None
-    at_own_quantiles: bool = False
-
-
 def _asked(all_names: Sequence[str], layout: Layout, names: Sequence[str] | None) -> Sequence[str]:
     if names is None:
         return layout.unread
     category = layout.category if isinstance(layout.category, tuple) else (layout.category,)
     roles = {layout.count: "count", **dict.fromkeys(category, "label"), layout.client: "client"}
-    found = list(
-        dict.fromkeys(find_column(all_names, name, option="--candidates") for name in names)
-    )
+    found = [find_column(all_names, name, option="--candidates") for name in names]
     taken = next((name for name in found if name in roles), None)
     if taken is not None:
         raise CountsError(
             f"expected candidates beside the {roles[taken]}, got {taken!r}, which is the "
             f"{roles[taken]}'s own column"
         )
-    return found
+    return list(dict.fromkeys(found))
 
 
 def _candidate(table: "pa.Table", name: str, points: _Points, cutting: _Cutting) -> FeatureColumn:
-    values = _values(table, name, cutting, len(points.clients))
+    """The histograms of label × column; many numbers are put into bins."""
+    shown, codes = distinct_values(plain_column(table, name))
+    n, bins, own, n_clients = len(shown), None, False, len(points.clients)
+    numbers = _measured(table, name, n, declared=name in cutting.edges)
+    if numbers is not None:
+        bins, own = _bins(numbers, name, cutting)
+        codes, n = bins.locate(numbers), bins.n_bins
+        if (codes < 0).any():
+            raise CountsError(f"expected every number of column {name!r} within its bins")
+    elif n < 2:
+        raise CountsError(f"expected different values in column {name!r}, got one")
+    elif n > n_clients:
+        raise CountsError(
+            f"expected at most as many values as clients ({n_clients:,}) in column {name!r}, got {n:,}"
+        )
+    crossed, n_labels = points.label * n + codes.astype(np.int64), points.n_labels
     tallied = tally(
-        points.owner,
-        points.label * values.n + values.codes,
-        points.count,
-        clients=points.clients,
-        categories=points.n_labels * values.n,
+        points.owner, crossed, points.count, clients=points.clients, categories=n_labels * n
     )
-    n_labels, own = points.n_labels, values.at_own_quantiles
-    return FeatureColumn(name, tallied.counts, n_labels, values.n, values.bins, own)
+    return FeatureColumn(name, tallied.counts, n_labels, n, bins, own)
 
 
 def _about_own_quantiles(names: Sequence[str], cutting: _Cutting) -> str:
@@ -232,22 +223,6 @@ def _about_own_quantiles(names: Sequence[str], cutting: _Cutting) -> str:
     )
 
 
-def _values(table: "pa.Table", name: str, cutting: _Cutting, n_clients: int) -> _Values:
-    """The values of a column, put into bins if they are many numbers."""
-    shown, codes = distinct_values(plain_column(table, name))
-    numbers = _measured(table, name, len(shown), declared=name in cutting.edges)
-    if numbers is not None:
-        return _cut(numbers, name, cutting)
-    if len(shown) < 2:
-        raise CountsError(f"expected different values in column {name!r}, got one")
-    if len(shown) > n_clients:
-        raise CountsError(
-            f"expected at most as many values as clients ({n_clients:,}) in column {name!r}, got "
-            f"{len(shown):,}"
-        )
-    return _Values(codes.astype(np.int64), len(shown))
-
-
 def _measured(table: "pa.Table", name: str, n_distinct: int, *, declared: bool) -> Floats | None:
     """The numbers of a column of measurements; None for a column of categories."""
     try:
@@ -256,35 +231,18 @@ def _measured(table: "pa.Table", name: str, n_distinct: int, *, declared: bool) 
         if declared:
             raise
         return None
-    is_measurement = not _all_whole(numbers) or n_distinct > _MOST_NUMBERS
+    is_measurement = bool((numbers != np.rint(numbers)).any()) or n_distinct > _MOST_NUMBERS
     return numbers if declared or is_measurement else None
 
 
-def _is_continuous(table: "pa.Table", name: str) -> bool:
-    try:
-        return not _all_whole(numbers_of(table, name).astype(np.float64))
-    except CountsError:
-        return False  # texts
-
-
-def _all_whole(numbers: Floats) -> bool:
-    return bool((numbers == np.rint(numbers)).all())
-
-
-def _cut(numbers: Floats, name: str, cutting: _Cutting) -> _Values:
-    """Numbers in declared bins, or in bins at quantiles of the server's data, else of the table's."""
-    has_proxy = cutting.proxy is not None and name in cutting.proxy.column_names
+def _bins(numbers: Floats, name: str, cutting: _Cutting) -> tuple[Bins, bool]:
+    """Declared bins, or bins at quantiles of the server's data, else of the table's; if the latter."""
     if name in cutting.edges:
-        bins = cutting.edges[name]
-    elif has_proxy:
-        with _of_proxy():
-            bins = Bins.at_quantiles(numbers_of(cutting.proxy, name), n_bins=cutting.n_bins)
-    else:
-        bins = Bins.at_quantiles(numbers, n_bins=cutting.n_bins)
-    codes = bins.locate(numbers)
-    if (codes < 0).any():
-        raise CountsError(f"expected every number of column {name!r} within its bins")
-    return _Values(codes, bins.n_bins, bins, not has_proxy and name not in cutting.edges)
+        return cutting.edges[name], False
+    if cutting.proxy is None or name not in cutting.proxy.column_names:
+        return Bins.at_quantiles(numbers, n_bins=cutting.n_bins), True
+    with _of_proxy():
+        return Bins.at_quantiles(numbers_of(cutting.proxy, name), n_bins=cutting.n_bins), False
 
 
 @contextmanager

@@ -46,12 +46,8 @@ def as_arrow(table: object) -> "pa.Table":
         raise CountsError(f"expected columns of texts and numbers: {reason}") from error
     if all(name == name.strip() for name in arrow.column_names):
         return arrow
-    trimmed = [
-        pa.compute.utf8_trim_whitespace(column.cast(pa.large_string()))
-        if _is_text(column)
-        else column
-        for column in arrow.columns
-    ]
+    trim = pa.compute.utf8_trim_whitespace
+    trimmed = [trim(c.cast(pa.large_string())) if _is_text(c) else c for c in arrow.columns]
     return pa.table(trimmed, names=[name.strip() for name in arrow.column_names])
 
 
@@ -59,10 +55,8 @@ def plain_column(table: "pa.Table", name: str) -> "pa.ChunkedArray":
     """A column of texts or numbers, none of them missing."""
     if name not in table.column_names:
         raise CountsError(missing_column(name, table.column_names))
-    if table.column_names.count(name) > 1:
-        raise CountsError(
-            f"expected one column {name!r}, got {table.column_names.count(name)}; rename the others"
-        )
+    if (n := table.column_names.count(name)) > 1:
+        raise CountsError(f"expected one column {name!r}, got {n}; rename the others")
     column = table[name]
     if len(column) == 0:
         raise CountsError("expected at least one row, got an empty table")
@@ -128,15 +122,11 @@ def column_counts(table: "pa.Table", name: str) -> Ints:
         counts = counts.astype(np.float64)  # the largest half-precision number is 65504
     bad = np.flatnonzero(~np.isfinite(counts) | (counts != np.rint(counts)) | (counts < 0))
     if len(bad):
-        raise RowError(
-            f"expected whole numbers of at least 0 in column {name!r}, got {counts[bad[0]]}",
-            int(bad[0]),
-        )
+        text = f"expected whole numbers of at least 0 in column {name!r}, got {counts[bad[0]]}"
+        raise RowError(text, int(bad[0]))
     if counts.size and counts.max() > LARGEST:
-        raise RowError(
-            f"expected counts of at most {LARGEST}, the largest supported, got {counts.max()}",
-            int(counts.argmax()),
-        )
+        text = f"expected counts of at most {LARGEST}, the largest supported, got {counts.max()}"
+        raise RowError(text, int(counts.argmax()))
     return counts.astype(np.int64)
 
 
@@ -161,18 +151,13 @@ def _parsed(text: "pa.ChunkedArray", name: str) -> "pa.ChunkedArray":
     import pyarrow as pa
 
     text = text.cast(pa.large_string())  # string views cannot be matched
-
-    def all_match(pattern: str) -> bool:
-        return bool(pa.compute.all(pa.compute.match_substring_regex(text, pattern)).as_py())
-
     for pattern, kind in ((_INTEGER, pa.int64()), (_DECIMAL, pa.float64())):
-        if all_match(pattern):  # Arrow would take 0x5 as well
+        spelled = np.asarray(pa.compute.match_substring_regex(text, pattern))
+        if spelled.all():  # Arrow would take 0x5 as well
             with contextlib.suppress(pa.ArrowInvalid):  # too many digits
                 return text.cast(kind)
-    spelled = np.asarray(pa.compute.match_substring_regex(text, _DECIMAL))
     row = int(np.argmin(spelled))
-    value = text[row].as_py()
-    shown, advice = "text", ""
+    value, shown, advice = text[row].as_py(), "text", ""
     if _SEPARATED.fullmatch(value):
         plain = re.sub("[^0-9]", "", value)
         shown, advice = repr(value), f"; write {plain}, without separators"

@@ -108,13 +108,9 @@ def histograms(clients: ArrayLike, values: ArrayLike, *, categories: Categories)
 
 
 def tally(
-    owner: NDArray[np.integer[Any]],
-    codes: NDArray[np.integer[Any]],
-    count: NDArray[np.integer[Any]],
-    *,
-    clients: NDArray[Any],
-    categories: Categories,
-) -> Histograms:
+    owner: NDArray[np.integer[Any]], codes: NDArray[np.integer[Any]],
+    count: NDArray[np.integer[Any]], *, clients: NDArray[Any], categories: Categories,
+) -> Histograms:  # fmt: skip
     """Add up counts by client and code."""
     if len(codes) == 0:
         raise CountsError("expected at least one row, got an empty table")
@@ -174,10 +170,7 @@ def category_names(categories: Categories) -> tuple[str, ...]:
 
 
 def cap_sizes(counts: Counts, cap: int, *, rng: Seed = None) -> Ints:
-    """Histograms of at most `cap` points each; which points stay is random.
-
-    Both have shape (n_clients, n_categories).
-    """
+    """Histograms of at most `cap` points each, drawn at random; shape (n_clients, n_categories)."""
     if cap < 1:
         raise ParameterError(f"expected a cap of at least 1, got {cap}")
     rng = np.random.default_rng(rng)

@@ -50,12 +50,11 @@ def crossed(*columns: ArrayLike) -> NDArray[np.str_]:
     """
     if len(columns) < 2:
         raise CountsError(f"expected at least two columns to cross, got {len(columns)}")
-    parts: list[tuple[Sequence[object], NDArray[np.integer[Any]]]] = []
     names = [f"number {i}" for i in range(len(columns))]
-    for name, column in zip(names, columns, strict=True):
-        values = ids_of(column, f"column {name}", error=CountsError)
-        distinct, which = np.unique(values, return_inverse=True)
-        parts.append((distinct.tolist(), which))
+    both = zip(columns, names, strict=True)
+    values = [ids_of(one, f"column {name}", error=CountsError) for one, name in both]
+    found = [np.unique(one, return_inverse=True) for one in values]
+    parts = [(distinct.tolist(), which) for distinct, which in found]
     lengths = {len(which) for _, which in parts}
     if len(lengths) > 1:
         raise CountsError(f"expected columns of one length to cross, got {sorted(lengths)}")

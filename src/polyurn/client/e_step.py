@@ -86,13 +86,9 @@ def answer_expects(queries: Sequence[Expect], cohort: Cohort) -> list[ExpectStat
 
 
 def _sums_of_many(
-    alphas: Floats,
-    densities: Floats,
-    size_bins: Ints,
-    rows: Rows,
-    members: NDArray[np.uint32],
+    alphas: Floats, densities: Floats, size_bins: Ints, rows: Rows, members: NDArray[np.uint32],
     n_threads: int,
-) -> tuple[Floats, ...]:
+) -> tuple[Floats, ...]:  # fmt: skip
     """The sums of `kernels.expect_many` for all models; threads share the models, or the members."""
     n, k, c = alphas.shape
     shapes = ((), densities.shape[1:], (3, k, c), (3, k, 1))
@@ -150,13 +146,6 @@ def _lanes(n_components: int) -> int:
     return -(-n_components // LANES) * LANES
 
 
-def _pair_logs(alphas: Floats, rows: Rows) -> Floats:
-    """Log of Γ(c + α_j) / (Γ(α_j) Γ(c + 1) α_0^c) for every pair (category j, count c)."""
-    logs = np.empty((len(rows.count), _lanes(len(alphas))))
-    kernels.tabulate_logs(rows.category, rows.count, alphas, logs)
-    return logs
-
-
 def _size_logs(parameters: MDM | Parameters, bins: _SizeBinning, rows: Rows) -> Floats:
     """Log of τ_k mass_k Γ(n + 1) Γ(α_0) α_0^n / Γ(n + α_0) for every size n; -inf in unused lanes."""
     k, n_sizes = len(parameters.weights), len(rows.size_values)
@@ -179,12 +168,9 @@ def _alpha_0(alphas: Floats) -> Floats:
 
 
 def _curvature(
-    query: Expect,
-    bins: _SizeBinning,
-    rows: Rows,
-    members: NDArray[np.uint32],
+    query: Expect, bins: _SizeBinning, rows: Rows, members: NDArray[np.uint32],
     sums: ExpectStatistics,
-) -> Floats:
+) -> Floats:  # fmt: skip
     """The Hessian of Σ log q in x = (log α_k, log τ_k of each k asked for; τ a softmax), lower triangle.
 
     The Hessian of log q is Σ_k ω_k (∂²_k + g_k g_k') - s s', with g_k the gradient of component k's
@@ -195,20 +181,18 @@ def _curvature(
     alphas, tau = parameters.alphas[some], parameters.weights[some]
     alpha_0 = alphas.sum(axis=1)
     k, c = alphas.shape
+    # Log of Γ(c + α_j) / (Γ(α_j) Γ(c + 1) α_0^c) for every pair (category j, count c).
+    pair_logs = np.empty((len(rows.count), _lanes(len(parameters.alphas))))
+    kernels.tabulate_logs(rows.category, rows.count, parameters.alphas, pair_logs)
     pair_rises, size_rises = (
         np.empty((len(values), _lanes(k))) for values in (rows.count, rows.size_values)
     )
     kernels.tabulate_rises(rows.category, rows.count, alphas, pair_rises)
     kernels.tabulate_rises(*_as_pairs(rows), _alpha_0(alphas), size_rises)
     tables = (
-        _pair_logs(parameters.alphas, rows),
-        _size_logs(parameters, bins, rows),
-        len(parameters.weights),
-        np.array(some),
-        pair_rises,
-        size_rises,
-        alphas / alpha_0[:, None],
-    )
+        pair_logs, _size_logs(parameters, bins, rows), len(parameters.weights), np.array(some),
+        pair_rises, size_rises, alphas / alpha_0[:, None],
+    )  # fmt: skip
     found = np.zeros((k, c + 1, k, c + 1))
     gradients, scores = np.empty((2, min(_TOGETHER, len(members)), k, c + 1))
     for start in range(0, len(members), _TOGETHER):

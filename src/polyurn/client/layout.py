@@ -10,12 +10,11 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
-from polyurn.counts import short_list
 from polyurn.errors import CountsError
 from polyurn.model.names import Match, renamed
-from polyurn.wording import counted
+from polyurn.wording import counted, listed
 
 Role: TypeAlias = Literal["client", "category", "count"]
 
@@ -94,24 +93,18 @@ class Layout:
 
 
 def find_layout(
-    names: Sequence[str],
-    values: ColumnValues,
-    asked: Columns = NO_COLUMNS,
-    *,
-    remembered: Columns = NO_COLUMNS,
-    declared: Sequence[str] | int | None = None,
-    elsewhere: Sequence[str] = (),
-    match: Match | None = None,
-) -> Layout:
+    names: Sequence[str], values: ColumnValues, asked: Columns = NO_COLUMNS, *,
+    remembered: Columns = NO_COLUMNS, declared: Sequence[str] | int | None = None,
+    elsewhere: Sequence[str] = (), match: Match | None = None,
+) -> Layout:  # fmt: skip
     """Find out which columns mean what, by their names and by what they hold."""
-    client = _find("client", names, asked.client, remembered.client)
-    category = _find_category(names, asked.category, remembered.category)
-    if category is None:
-        found = _wide(names, values, client, asked, declared, match)
-        if found is not None:
-            return found
+    client: str | None = _find("client", names, asked, remembered)
+    category: str | tuple[str, ...] | None = _find("category", names, asked, remembered)
+    found = None if category else _wide(names, values, client, asked, declared, match)
+    if found is not None:
+        return found
     certain = asked.count == ONE_PER_ROW and ONE_PER_ROW not in names
-    count = None if certain else _find("count", names, asked.count, remembered.count)
+    count: str | None = None if certain else _find("count", names, asked, remembered)
     if client is None or category is None:
         raise CountsError(_missing(names, values, client, category, count, certain=certain))
     _refuse_two_roles(client, category, count)
@@ -126,8 +119,7 @@ def find_layout(
         for role, name in used.items()
         if name is not None and column_text(name) not in _expected_names(role, asked, remembered)
     ]
-    if unread:
-        remarks.append(f"not read: {_plural('column', unread)} {short_list(unread)}")
+    remarks += _not_read(unread)
     return Layout(client, category, count, (), unread, certain, tuple(remarks))
 
 
@@ -173,33 +165,22 @@ def find_column(names: Sequence[str], asked: str, *, option: str) -> str:
 
 def missing_column(wanted: str, names: Sequence[str], *, option: str | None = None) -> str:
     """The error text about a missing column: those that there are, and the nearest."""
-    text = f"expected a column {wanted!r}, got {short_list(names) or 'no columns'}"
+    text = f"expected a column {wanted!r}, got {listed(names)}"
     near = _nearest(wanted, names)
     if option is not None:
         return f"{text}; name yours with {option}{'' if near is None else ' ' + shlex.quote(near)}"
     return text if near is None else f"{text}; did you mean {near!r}?"
 
 
-def _find(
-    role: Role, names: Sequence[str], asked: str | None, remembered: str | None
-) -> str | None:
-    """The column of a role; None if no name fits."""
-    if asked is not None:
-        return find_column(names, asked, option=f"--{role}")
-    earlier = None if remembered is None else _alike(remembered, names)
-    return _alike(role, names) if earlier is None else earlier
-
-
-def _find_category(
-    names: Sequence[str], asked: str | Sequence[str] | None, remembered: str | Sequence[str] | None
-) -> str | tuple[str, ...] | None:
-    """The column of the category, or those that are crossed; None if no name fits."""
-    if asked is not None:
-        return category_columns(names, asked)
-    if remembered is not None:
+def _find(role: Role, names: Sequence[str], asked: Columns, remembered: Columns) -> Any:
+    """The column of a role, or those of the category that are crossed; None if no name fits."""
+    find: Any = category_columns if role == "category" else find_column
+    if (name := getattr(asked, role)) is not None:
+        return find(names, name, option=f"--{role}")
+    if (name := getattr(remembered, role)) is not None:
         with contextlib.suppress(CountsError):
-            return category_columns(names, remembered)
-    return _alike("category", names)
+            return find(names, name, option=f"--{role}")
+    return _alike(role, names)
 
 
 def _refuse_two_roles(client: str, category: str | tuple[str, ...], count: str | None) -> None:
@@ -239,28 +220,19 @@ def _plain(name: str) -> str:
 
 
 def _wide(
-    names: Sequence[str],
-    values: ColumnValues,
-    client: str | None,
-    asked: Columns,
-    declared: Sequence[str] | int | None,
-    match: Match | None,
-) -> Layout | None:
+    names: Sequence[str], values: ColumnValues, client: str | None, asked: Columns,
+    declared: Sequence[str] | int | None, match: Match | None,
+) -> Layout | None:  # fmt: skip
     """The layout of one row per client and one column per category, if no other is possible."""
     if asked.count is not None:
         return None
     lacking: list[str] = []
     if isinstance(declared, Sequence):
         order = {name: j for j, name in enumerate(declared)}
-        place = {
-            n: order[new]
-            for n, new in zip(names, renamed(names, match), strict=True)
-            if new in order
-        }
+        called = zip(names, renamed(names, match), strict=True)
+        place = {n: order[new] for n, new in called if new in order}
         wide = tuple(sorted(place, key=place.__getitem__))
-        lacking = sorted(
-            order.keys() - {declared[j] for j in place.values()}, key=order.__getitem__
-        )
+        lacking = [name for j, name in enumerate(declared) if j not in place.values()]
         if len(wide) < 2:
             return None
     else:
@@ -278,46 +250,38 @@ def _wide(
         return None
     unread = tuple(name for name in others if name != client)
     remarks = [
-        f"one row per client (column {client!r}); the categories are {short_list(wide)}; "
+        f"one row per client (column {client!r}); the categories are {listed(wide)}; "
         f"{_first_wide(values, client, wide)}"
     ]
     if lacking:
-        remarks.append(f"no column, so no points: {short_list(lacking)}")
-    if unread:
-        remarks.append(f"not read: {_plural('column', unread)} {short_list(unread)}")
+        remarks.append(f"no column, so no points: {listed(lacking)}")
+    remarks += _not_read(unread)
     return Layout(client, None, None, wide, unread, True, tuple(remarks))
 
 
+def _not_read(unread: Sequence[str]) -> list[str]:
+    return [f"not read: {_plural('column', unread)} {listed(unread)}"] if unread else []
+
+
 def _missing(
-    names: Sequence[str],
-    values: ColumnValues,
-    client: str | None,
-    category: str | tuple[str, ...] | None,
-    count: str | None,
-    *,
-    certain: bool,
-) -> str:
+    names: Sequence[str], values: ColumnValues, client: str | None,
+    category: str | tuple[str, ...] | None, count: str | None, *, certain: bool,
+) -> str:  # fmt: skip
     """The error text where a column cannot be found: those that there are, and how they may be read."""
     lacking: list[Role] = ["client"] if client is None else []
     lacking += ["category"] if category is None else []
     text = (
         f"expected {_plural('a column', lacking)} {' and '.join(map(repr, lacking))}, got "
-        f"{short_list(names) or 'no columns'}"
+        f"{listed(names)}"
     )
     if any(name.strip().isdecimal() for name in names):
         return f"{text}; is the first line a header? It should be: client,category,count"
     free = [name for name in names if name not in (client, *_parts(category), count)]
     if len(free) < len(lacking):
         return f"{text}; a table needs a column for the client and one for the category"
-    if (
-        category is None
-        and count is None
-        and not certain
-        and (hint := _as_wide(values, client, free))
-    ):
-        text += f"; {hint}; else"
-    else:
-        text += ";"
+    may_be_wide = category is None and count is None and not certain
+    hint = _as_wide(values, client, free) if may_be_wide else ""
+    text += f"; {hint}; else" if hint else ";"
     # Where no name tells, the clients are more likely the column of more values, if not one a row.
     free.sort(key=lambda name: (values.n_distinct(name) == len(values), -values.n_distinct(name)))
     found = {role: _guess(role, free, values) for role in lacking}
@@ -350,7 +314,7 @@ def _as_wide(values: ColumnValues, client: str | None, free: list[str]) -> str:
 def _first_wide(values: ColumnValues, client: str, wide: Sequence[str]) -> str:
     """The first row of a wide table as it is read."""
     (owner,) = values.first(client, 1)
-    held = short_list([f"{n} of {name}" for name in wide for n in values.first(name, 1)])
+    held = listed([f"{n} of {name}" for name in wide for n in values.first(name, 1)])
     return f"the first row: client {owner} has {held}"
 
 
@@ -358,9 +322,8 @@ def _as_long(values: ColumnValues, read: Layout) -> str:
     """How many clients and categories there are in a long table, and its first rows as they are read."""
     names = [read.client, *filter(None, _parts(read.category))]
     columns = [values.first(name, _FIRST_ROWS) for name in names]
-    counts = (
-        ["1"] * len(columns[0]) if read.count is None else values.first(read.count, _FIRST_ROWS)
-    )
+    n = read.count
+    counts = ["1"] * len(columns[0]) if n is None else values.first(n, _FIRST_ROWS)
     rows = [
         f"client {owner} has {n} of {' × '.join(parts)}"
         for n, owner, *parts in zip(counts, *columns, strict=True)
@@ -400,6 +363,4 @@ def _nearest(wanted: str, names: Sequence[str]) -> str | None:
 
 
 def _plural(noun: str, things: Sequence[object]) -> str:
-    if len(things) == 1:
-        return noun
-    return f"{noun.removeprefix('a ')}s"
+    return noun if len(things) == 1 else f"{noun.removeprefix('a ')}s"

@@ -93,10 +93,8 @@ def _vectors(query: Query[Any], counts: Ints, rng: np.random.Generator) -> Float
     match query:
         case BoundedSurvey(_, bins):
             of_clients, of_pairs, of_size, of_p = np.sqrt(SURVEY_PARTS)
-            n = len(counts)
-            sizes = np.zeros((n, bins.n_bins))
-            sizes[np.arange(n), bins.locate(counts.sum(axis=1))] = of_size
-            ones = np.full(n, of_clients)
+            ones, where = np.full(len(counts), of_clients), bins.locate(counts.sum(axis=1))
+            sizes = _in_bins(np.full((len(counts), 1), of_size), where, bins.n_bins)
             return np.column_stack(
                 [ones, of_pairs * _agreement(counts), sizes, of_p * _shares(counts)]
             )
@@ -117,9 +115,8 @@ def _vectors(query: Query[Any], counts: Ints, rng: np.random.Generator) -> Float
             table[np.arange(len(counts)), joined] = rows
             return table.reshape(len(counts), -1)
         case WhitenedScore(mixture, whitener, clip):
-            return (
-                _clipped(_products(scores(mixture, counts, max_size=most), whitener), clip) / clip
-            )
+            whitened = _products(scores(mixture, counts, max_size=most), whitener)
+            return _clipped(whitened, clip) / clip
         case Differences(mixtures, clips):
             first, *others = (log_likelihoods(one, counts, max_size=most) for one in mixtures)
             gains = (np.column_stack(others) - first[:, None]) / clips

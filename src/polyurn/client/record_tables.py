@@ -75,9 +75,8 @@ def table_features_of(table: object, features: Sequence[str]) -> Floats:
 def number_columns(table: object, *, leave_out: Sequence[str]) -> tuple[str, ...]:
     """The columns of a data frame that hold only numbers, or texts that spell them."""
     arrow = as_arrow(table)
-    return tuple(
-        name for name in arrow.column_names if name not in leave_out and _has_numbers(arrow, name)
-    )
+    names = (name for name in arrow.column_names if name not in leave_out)
+    return tuple(name for name in names if _has_numbers(arrow, name))
 
 
 def list_columns(table: object) -> tuple[str, ...]:
@@ -126,7 +125,5 @@ def _from_lists(table: "pa.Table", name: str) -> Floats:
 
 def _check_finite(finite: Bools, name: str) -> None:
     if not finite.all():
-        raise RowError(
-            f"expected finite numbers in column {name!r}, got others, the first",
-            int(np.argmin(finite)),
-        )
+        text = f"expected finite numbers in column {name!r}, got others, the first"
+        raise RowError(text, int(np.argmin(finite)))

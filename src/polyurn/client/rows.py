@@ -87,10 +87,9 @@ def pack(counts: Counts) -> Rows:
     n_clients, n_categories = counts.shape
     size_values, which_size = distinct(client_sizes(counts))
     n_nonzero = counts.nnz if sparse.issparse(counts) else np.count_nonzero(counts)
-    largest = np.asarray(
-        counts.max(axis=0).todense() if sparse.issparse(counts) else counts.max(axis=0)
-    )
-    largest = largest.reshape(-1).astype(np.int64)
+    most: Any = counts.max(axis=0)
+    largest = np.asarray(most.todense() if hasattr(most, "todense") else most).reshape(-1)
+    largest = largest.astype(np.int64)
     dense = n_clients * n_categories <= n_nonzero + _ROW_COST_IN_CELLS * n_clients
     n_cells = n_clients * n_categories if dense else n_nonzero
     every_count = largest.sum() + n_categories <= max(_TABLE_TO_CELLS * n_cells, 1024)
@@ -103,12 +102,12 @@ def pack(counts: Counts) -> Rows:
         starts = rows.indptr.astype(np.int64)
         if every_count:
             pairs = _every_pair(largest, smallest=1)
-            cells = _shrink(pairs.offsets[rows.indices] + rows.data, pairs)
+            cells = (pairs.offsets[rows.indices] + rows.data).astype(_cell_type(pairs))
         else:
             stride = int(largest.max()) + 1
             keys, which = distinct(rows.indices.astype(np.int64) * stride + rows.data)
             pairs = _Pairs(*np.divmod(keys, stride), offsets=np.empty(0, dtype=np.int64))
-            cells = _shrink(which, pairs)
+            cells = which.astype(_cell_type(pairs))
     return Rows(
         cells=cells, starts=starts, width=n_categories if dense else 0, category=pairs.category,
         count=pairs.count, size_index=which_size.astype(np.uint32), size_values=size_values,
@@ -141,10 +140,6 @@ def _dense_cells(counts: Counts, pairs: _Pairs) -> NDArray[np.unsignedinteger[An
         block = block.toarray() if sparse.issparse(block) else block
         cells[start : start + _BLOCK_CLIENTS] = pairs.offsets + block
     return cells.reshape(-1)
-
-
-def _shrink(cells: NDArray[Any], pairs: _Pairs) -> NDArray[np.unsignedinteger[Any]]:
-    return cells.astype(_cell_type(pairs))
 
 
 def _cell_type(pairs: _Pairs) -> type[np.uint16] | type[np.uint32]:

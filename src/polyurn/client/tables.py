@@ -36,12 +36,11 @@ from polyurn.client.layout import (
     column_text,
     find_layout,
 )
-from polyurn.counts import short_list
 from polyurn.errors import CountsError, RowError
 from polyurn.model.names import Match, laid, positions, renamed
 from polyurn.typed.arguments import checked
 from polyurn.typed.declared import Ints
-from polyurn.wording import counted
+from polyurn.wording import counted, listed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -97,27 +96,17 @@ def table_histograms(
 
 
 def table_layout(
-    table: object,
-    asked: Columns,
-    *,
-    remembered: Columns = NO_COLUMNS,
-    declared: Categories | None = None,
-    elsewhere: Sequence[str] = (),
-    match: Match | None = None,
-) -> Layout:
+    table: object, asked: Columns, *, remembered: Columns = NO_COLUMNS,
+    declared: Categories | None = None, elsewhere: Sequence[str] = (), match: Match | None = None,
+) -> Layout:  # fmt: skip
     """The layout of a data frame: `find_layout` with the frame's columns."""
     arrow = as_arrow(table)
     if match == "position" and isinstance(declared, Sequence):
         declared = len(declared)
     found = find_layout(
-        arrow.column_names,
-        _ColumnValues(arrow),
-        asked,
-        remembered=remembered,
-        declared=None if isinstance(declared, Bins) else declared,
-        elsewhere=elsewhere,
-        match=match,
-    )
+        arrow.column_names, _ColumnValues(arrow), asked, remembered=remembered,
+        declared=None if isinstance(declared, Bins) else declared, elsewhere=elsewhere, match=match,
+    )  # fmt: skip
     if not isinstance(table, type(arrow)) or table.column_names == arrow.column_names:
         return found
     return replace(found, remarks=("spaces around names and texts are left out", *found.remarks))
@@ -143,13 +132,9 @@ class _ColumnValues:
 
 
 def layout_histograms(
-    table: object,
-    layout: Layout,
-    categories: Categories,
-    match: Match | None = None,
-    *,
+    table: object, layout: Layout, categories: Categories, match: Match | None = None, *,
     say: Callable[[str], None] | None = None,
-) -> Histograms:
+) -> Histograms:  # fmt: skip
     """The histograms of a data frame whose layout is known; `match` is for wide ones.
 
     `say` is told what may be no counts.
@@ -171,8 +156,7 @@ def _question_counts(cells: Ints, given: Ints, name: str, say: Callable[[str], N
     """Question a column whose numbers differ for the same client and category: they may be no counts."""
     order = np.argsort(cells, kind="stable")
     again = np.diff(cells[order]) == 0
-    differ = int((again & (np.diff(given[order]) != 0)).sum())
-    if differ:
+    if differ := int((again & (np.diff(given[order]) != 0)).sum()):
         rows = counted(differ, "row has", "rows have")
         say(
             f"is column {name!r} one of counts? {rows} another number there than an earlier row of the "
@@ -184,14 +168,12 @@ def layout_rows(
     table: object, layout: Layout, categories: Categories
 ) -> tuple["pa.ChunkedArray", Ints, Ints]:
     """The client, the code and the count of each row of a long data frame."""
-    arrow = as_arrow(table)
+    arrow, count = as_arrow(table), layout.count
     if layout.category is None:
         raise CountsError("expected one row per point or with a count, got one row per client")
     ids = column_ids(arrow, layout.client)
     codes = category_codes(arrow, categories, category=layout.category)
-    if layout.count is None:
-        return ids, codes, np.ones(len(ids), np.int64)
-    return ids, codes, column_counts(arrow, layout.count)
+    return ids, codes, np.ones(len(ids), np.int64) if count is None else column_counts(arrow, count)
 
 
 def category_codes(
@@ -210,7 +192,7 @@ def category_codes(
             f"column {column_text(category)!r}: {len(unknown):,} of {len(codes):,} values are not in "
             "the declared categories, the first",
             int(unknown[0]),
-            f"; the categories are {short_list(category_names(categories))}: if they are those of an "
+            f"; the categories are {listed(category_names(categories))}: if they are those of an "
             "MDM file or a federation, say what the table calls them (--map OLD=NEW,... or --map "
             "by-position), else declare all (--categories)",
         )
@@ -218,12 +200,9 @@ def category_codes(
 
 
 def with_names(
-    table: "pa.Table",
-    category: str | tuple[str, ...],
-    categories: Categories,
-    match: Match,
+    table: "pa.Table", category: str | tuple[str, ...], categories: Categories, match: Match,
     say: Callable[[str], None],
-) -> tuple["pa.Table", str]:
+) -> tuple["pa.Table", str]:  # fmt: skip
     """The table with its categories called as they are declared, in one column; said if by position."""
     values, which = observed_codes(table, category)
     shown, names = [str(value) for value in values], category_names(categories)
@@ -243,7 +222,7 @@ def with_names(
 
 def by_position(new: Mapping[str, str]) -> str:
     """The message about categories that are taken in their order."""
-    return f"by position: {short_list([f'{old} is {name}' for old, name in new.items()])}"
+    return f"by position: {listed([f'{old} is {name}' for old, name in new.items()])}"
 
 
 def known_codes(
@@ -331,8 +310,8 @@ def check_wide(
     others = [name for name in layout.unread if name and _is_whole(table, name)]
     if lacking and others and match != "position":
         raise CountsError(
-            f"expected a column for each of the categories {short_list(names)}, got none for "
-            f"{short_list(lacking)}, and others of whole numbers: {short_list(others)}; say what they "
+            f"expected a column for each of the categories {listed(names)}, got none for "
+            f"{listed(lacking)}, and others of whole numbers: {listed(others)}; say what they "
             "are called (--map OLD=NEW,...), or leave them out of the table"
         )
 
@@ -340,17 +319,15 @@ def check_wide(
 def _refuse_unread_counts(table: "pa.Table", layout: Layout) -> None:
     """Refuse a table whose counts may be in a column that was not read."""
     for name in layout.unread:
-        if name and _is_whole(table, name) and not _is_numbering(numbers_of(table, name)):
+        if not name or not _is_whole(table, name):
+            continue
+        # A column that only numbers the rows from 0 is not one of counts.
+        if (numbers_of(table, name) != np.arange(len(table))).any():
             raise CountsError(
                 f"no client has a category twice, and column {name!r}, which was not read, holds whole "
                 f"numbers: if they are the counts, say so (--count {name}, or count={name!r}); if every "
                 "row is one point, --count 1"
             )
-
-
-def _is_numbering(numbers: NDArray[Any]) -> bool:
-    """Whether a column only numbers the rows from 0; a column without a name is assumed to."""
-    return bool((numbers == np.arange(len(numbers))).all())
 
 
 def _is_whole(table: "pa.Table", name: str) -> bool:

@@ -1,6 +1,6 @@
 """The table of commands, in the order in which they are used, and how errors are shown.
 
-What a command does is in its own module; a new one is a module and a row of `_COMMANDS`.
+A new command is a function in a module of `commands` and a row of `_COMMANDS`.
 """
 
 import io
@@ -112,35 +112,35 @@ _JUDGE = "See how good that is"
 # The command, the section of the help, and the module under `commands`; `fit` is its `fit_command`.
 _COMMANDS = (
     ("demo", _START, "demo"),
-    ("datasets", _START, "datasets"),
+    ("datasets", _START, "demo"),
     ("zoo", _START, "zoo"),
     ("zoo show", _START, "zoo"),
-    ("describe", _LEARN, "describe"),
+    ("describe", _LEARN, "looks"),
     ("features", _LEARN, "features"),
-    ("histogram", _LEARN, "histogram"),
-    ("split", _LEARN, "split"),
-    ("pack", _LEARN, "pack"),
+    ("histogram", _LEARN, "tables"),
+    ("split", _LEARN, "tables"),
+    ("pack", _LEARN, "tables"),
     ("fit", _LEARN, "fit"),
     ("show", _LEARN, "show"),
-    ("score", _LEARN, "score"),
+    ("score", _LEARN, "looks"),
     ("style", _LEARN, "style"),
     ("sample", _SIMULATE, "sample"),
-    ("partition", _SIMULATE, "partition"),
+    ("partition", _SIMULATE, "sample"),
     ("compare", _JUDGE, "compare"),
-    ("compare-to-zoo", _JUDGE, "compare_to_zoo"),
+    ("compare-to-zoo", _JUDGE, "zoo"),
     ("sweep", _JUDGE, "sweep"),
     ("report", _JUDGE, "report"),
     ("privacy plan", _LEARN, "privacy"),
-    ("federation init", _LEARN, "federation.init"),
-    ("federation keys", _LEARN, "federation.init"),
-    ("federation up", _LEARN, "federation.up"),
+    ("federation init", _LEARN, "federation.server"),
+    ("federation keys", _LEARN, "federation.server"),
+    ("federation up", _LEARN, "federation.server"),
     ("federation join", _LEARN, "federation.join"),
     ("federation describe", _LEARN, "federation.looks"),
     ("federation run", _LEARN, "federation.run"),
     ("federation score", _LEARN, "federation.looks"),
-    ("federation style", _LEARN, "federation.style"),
-    ("federation status", _LEARN, "federation.up"),
-    ("federation down", _LEARN, "federation.up"),
+    ("federation style", _LEARN, "federation.run"),
+    ("federation status", _LEARN, "federation.server"),
+    ("federation down", _LEARN, "federation.server"),
 )
 _GROUPS = {
     "zoo": "List the models of real federations, or show the card of one.",

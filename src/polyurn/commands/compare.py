@@ -9,6 +9,7 @@ from warnings import catch_warnings, simplefilter
 
 import typer
 
+import polyurn as pu
 from polyurn.commands.console import print_json, say, show
 from polyurn.commands.declare import Needs, argument, option, provenance_of, refuse_options
 from polyurn.commands.options import (
@@ -25,10 +26,8 @@ from polyurn.commands.options import (
 from polyurn.errors import ParameterError, StyleWarning
 
 if TYPE_CHECKING:
-    from polyurn.comparison.comparison_results import Comparison
     from polyurn.comparison.likeness import Compared
     from polyurn.comparison.style_comparison import StyleRow
-    from polyurn.model.mdm import MDM
     from polyurn.model.names import Match
     from polyurn.sources.clients import ClientTable
 
@@ -88,19 +87,23 @@ def compare_command(
     """
     from polyurn.storage.shards import is_shard_folder
 
-    packed = is_shard_folder(held_out)
-    if os.path.isdir(held_out) and not packed:  # pathlib raises for a name that is too long
-        _check_sweep(context, held_out, populations)
+    if os.path.isdir(held_out) and not is_shard_folder(
+        held_out
+    ):  # pathlib raises for a name that is too long
         from polyurn.commands.verdicts import compare_runs
 
+        if populations:
+            raise ParameterError(f"expected nothing but the folder of a sweep with {held_out}")
+        unheard = set(context.params) - _OF_BOTH - _OF_SWEEPS
+        refuse_options(context, unheard, f"with the folder of a sweep, {held_out}")
         compare_runs(held_out, true=true, metric=metric, last=last, target=target, as_json=as_json)
         return
     refuse_options(context, _OF_SWEEPS, f"with the table {held_out}")
-    from polyurn.commands.views import check_order
-    from polyurn.comparison.likeness import compare
+    from polyurn.commands.views import check_order, comparison_tables, styles_table
+    from polyurn.storage.documents import save_document
+    from polyurn.typed.json_form import to_json
 
     check_order(held_out)
-    _check_style(style, proxy, held_out, packed=packed)
     drawn = named_values(draws, Draws, "--draws")
     inputs = _read(context, held_out, columns, _paths(populations or [], held_out))
     if drawn.clients is not None and not inputs.mdms:
@@ -109,29 +112,18 @@ def compare_command(
     if style is not None and proxy is not None:
         n_drawn = drawn.clients or inputs.held_out.shape[0]
         rows = _style_rows(style, proxy, features, inputs, n_clients=n_drawn, seed=seed)
-    verdict = compare(
+    verdict = pu.compare(
         inputs.populations, inputs.held_out, fitted=inputs.fitted, n_clients=drawn.clients,
         clients=[str(client) for client in inputs.held_out.clients], n_splits=drawn.splits,
         max_clients=drawn.max_clients, n_folds=folds, rng=seed,
     )  # fmt: skip
-    _write(verdict, rows, output, provenance_of(context, seed), as_json=as_json)
-
-
-def _write(
-    verdict: "Comparison",
-    rows: "list[StyleRow]",
-    output: Path | None,
-    provenance: dict[str, Any],
-    *,
-    as_json: bool,
-) -> None:
-    """The comparison: as a file, as the command's result, and in words."""
-    from polyurn.commands.views import comparison_tables, styles_table
-    from polyurn.storage.documents import save_document
-
-    document = verdict.to_dict() | _styles_json(rows)
+    document = verdict.to_dict()
+    if rows:
+        styles = {row.name: to_json(row).items() for row in rows}
+        document["styles"] = {n: {k: v for k, v in of if k != "name"} for n, of in styles.items()}
     if output is not None:
-        save_document(document, output, kind="comparison", provenance=provenance)
+        of_file = provenance_of(context, seed)
+        save_document(document, output, kind="comparison", provenance=of_file)
         say(f"wrote {output}")
     if as_json:
         print_json(document)
@@ -150,7 +142,7 @@ class _Inputs:
 
     held_out: "ClientTable"
     populations: "dict[str, Compared]"
-    mdms: "dict[str, MDM]"
+    mdms: "dict[str, pu.MDM]"
     fitted: list[str] | None
 
 
@@ -162,15 +154,22 @@ def _read(
     from polyurn.sources.clients import Reading, read_all, some_of, true_clients
     from polyurn.sources.points import style_columns
     from polyurn.storage.models import is_model
+    from polyurn.storage.shards import is_shard_folder
 
     asked = context.params
+    style, seed = asked["style"], asked["seed"]
+    if style is not None and is_shard_folder(held_out):
+        raise ParameterError(
+            f"--style needs a table of records, and {held_out} has histograms only"
+        )
+    if style is not None and asked["proxy"] is None:
+        raise ParameterError("expected --proxy, the points to cut clients from, with --style")
     saved = {name: read_model(path) for name, path in paths.items() if is_model(path)}
     if saved:
         refuse_options(context, ["categories"], "with an MDM file, which has its own categories")
     else:
         refuse_options(context, ["renamed"], "without an MDM file, whose categories have names")
-    refuse_options(context, ["renamed"] if asked["style"] else [], "with --style")
-    style, seed = asked["style"], asked["seed"]
+    refuse_options(context, ["renamed"] if style else [], "with --style")
     later = () if style is None else style_columns(style, asked["features"], held_out)
     match = name_map(asked["renamed"])
     reading = reduce(Reading.like, saved.values(), columns.reading(elsewhere=later, match=match))
@@ -183,35 +182,15 @@ def _read(
         say(standing)
 
     def like_it(path: Path, match: "Match | None" = None) -> "ClientTable":
-        everything = read.categories or read.shape[1]
         again = replace(reading.after(read), match=match)
-        return some_of(read_all(path, again, everything), say, seed=seed)
+        return some_of(read_all(path, again, read.categories or read.shape[1]), say, seed=seed)
 
     mdms = {name: one.model for name, one in saved.items()}
-    tables: dict[str, Any] = {
-        name: like_it(path) for name, path in paths.items() if name not in saved
-    }
+    populations: dict[str, Any] = {n: mdms.get(n) or like_it(path) for n, path in paths.items()}
     fitted = None if who is None else [str(client) for client in read.clients[who]]
     if asked["fitted"] is not None and _ids(read):
         fitted = _ids(like_it(asked["fitted"], match))
-    return _Inputs(read, {name: (mdms | tables)[name] for name in paths}, mdms, fitted)
-
-
-def _check_sweep(context: typer.Context, folder: Path, populations: list[str] | None) -> None:
-    """Refuse what has no effect with the folder of a sweep."""
-    if populations:
-        raise ParameterError(f"expected nothing but the folder of a sweep with {folder}")
-    unheard = set(context.params) - _OF_BOTH - _OF_SWEEPS
-    refuse_options(context, unheard, f"with the folder of a sweep, {folder}")
-
-
-def _check_style(style: Path | None, proxy: Path | None, held_out: Path, *, packed: bool) -> None:
-    if style is not None and packed:
-        raise ParameterError(
-            f"--style needs a table of records, and {held_out} has histograms only"
-        )
-    if style is not None and proxy is None:
-        raise ParameterError("expected --proxy, the points to cut clients from, with --style")
+    return _Inputs(read, populations, mdms, fitted)
 
 
 def _paths(populations: list[str], held_out: Path) -> dict[str, Path]:
@@ -242,7 +221,6 @@ def _style_rows(
     import numpy as np
 
     from polyurn.comparison.style_comparison import StyleRow
-    from polyurn.partitioning.assign import partition
     from polyurn.sources.points import PointFile, style_columns, styled_features
 
     held_out = inputs.held_out
@@ -267,17 +245,9 @@ def _style_rows(
         counts = mdm.sample(n_clients, rng=np.random.default_rng(seed))
         with catch_warnings():
             simplefilter("ignore", StyleWarning)  # `partition` reports it
-            styled = partition(labels, counts, style=found, features=features, rng=seed)
-        plain = partition(labels, counts, rng=seed)
+            styled = pu.partition(labels, counts, style=found, features=features, rng=seed)
+        plain = pu.partition(labels, counts, rng=seed)
         for called, parts in ((name, styled), (f"{name}, labels only", plain)):
             at = parts.indices
             done.append(StyleRow.of(called, features[at], labels[at], parts.clients, **measured))
     return done
-
-
-def _styles_json(rows: "list[StyleRow]") -> dict[str, Any]:
-    """The rows for JSON, by name, under "styles"; nothing without rows."""
-    from polyurn.typed.json_form import to_json
-
-    found = {row.name: {k: v for k, v in to_json(row).items() if k != "name"} for row in rows}
-    return {"styles": found} if rows else {}

@@ -68,9 +68,7 @@ def as_command(function: Callable[..., None], *, keeps_runs: bool = False) -> Ca
     written whole or not at all.
     """
     own = inspect.signature(function, eval_str=True).parameters
-    groups: dict[str, Any] = {
-        name: p.annotation for name, p in own.items() if is_dataclass(p.annotation)
-    }
+    groups: Any = {n: p.annotation for n, p in own.items() if is_dataclass(p.annotation)}
     options = [option for p in own.values() for option in _options(p)]
     rules = {one.name: getattr(one.default, "rules", ()) for one in options}
 
@@ -107,17 +105,11 @@ def _options(parameter: inspect.Parameter) -> list[inspect.Parameter]:
     if not is_dataclass(parameter.annotation):
         return [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
     title = (inspect.getdoc(parameter.annotation) or "").partition("\n")[0].rstrip(".")
-    return [
-        _option(f.name, f.type, _shown_in(f.default, title)) for f in fields(parameter.annotation)
-    ]
-
-
-def _shown_in(declared: Any, title: str) -> Any:
-    if not isinstance(declared, OptionInfo):
-        return declared
-    declared = copy(declared)
-    declared.rich_help_panel = title
-    return declared
+    found = [_option(f.name, f.type, copy(f.default)) for f in fields(parameter.annotation)]
+    for one in found:
+        if isinstance(one.default, OptionInfo):
+            one.default.rich_help_panel = title
+    return found
 
 
 def _option(name: str, kind: Any, default: Any = MISSING) -> inspect.Parameter:

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
+import polyurn as pu
 from polyurn.commands.console import print_json, say, show
 from polyurn.commands.declare import option, refuse_options
 from polyurn.commands.options import AS_JSON, CLIENT, COUNT, SEED, TABLE, listed_names
@@ -15,10 +16,6 @@ from polyurn.wording import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-    from polyurn.client.bins import Bins
-    from polyurn.integrations.frames import TableFeatures
-    from polyurn.server.feature_choice import FeatureDifference
 
 
 def features_command(
@@ -49,14 +46,14 @@ def features_command(
 
     Example: `polyurn features flights.csv --client tailnum --category dest --candidates origin,carrier`
     """
-    from polyurn.integrations.frames import table_features
-    from polyurn.storage.table_files import naming, read_table
+    from polyurn.storage.table_files import naming
+    from polyurn.typed.json_form import to_json
 
     edges = _declared_bins(ranges or [], bins)
-    read = read_table(table, on_remark=say)
-    own = None if proxy is None else read_table(proxy, on_remark=say)
+    read = pu.read_table(table, on_remark=say)
+    own = None if proxy is None else pu.read_table(proxy, on_remark=say)
     with naming(table):
-        found = table_features(
+        found = pu.table_features(
             read, label=label, client=client, candidates=listed_names(candidates), count=count,
             bins=edges, n_bins=bins, proxy=own, rng=seed,
         )  # fmt: skip
@@ -67,7 +64,9 @@ def features_command(
     if not found.bins:
         refuse_options(context, ["bins", "ranges"], "without a column of many numbers")
     if as_json:
-        print_json(_features_json(found, label))
+        features = {name: to_json(of) for name, of in found.differences.items()}
+        advice = to_json(found.recommendation)
+        print_json({"label": label, "features": features, "recommendation": advice})
     else:
         show(_table(found))
     for sentence in found.sentences:
@@ -77,11 +76,9 @@ def features_command(
         say(f"{proxy} has no points of {hold}: no simulated client can hold them")
 
 
-def _declared_bins(ranges: Sequence[str], n_bins: int) -> "dict[str, Bins]":
+def _declared_bins(ranges: Sequence[str], n_bins: int) -> "dict[str, pu.Bins]":
     """The bins of each column whose range is declared; the first and the last are open."""
     import numpy as np
-
-    from polyurn.client.bins import Bins
 
     if not 2 <= n_bins <= 1_000:
         raise ParameterError(f"expected --bins from 2 to 1000, got {n_bins}")
@@ -97,11 +94,11 @@ def _declared_bins(ranges: Sequence[str], n_bins: int) -> "dict[str, Bins]":
         if name in declared:
             raise ParameterError(f"expected one --range of column {name!r}, got two")
         inner = np.linspace(low, high, n_bins + 1)[1:-1]
-        declared[name] = Bins([-np.inf, *inner, np.inf])
+        declared[name] = pu.Bins([-np.inf, *inner, np.inf])
     return declared
 
 
-def _table(found: "TableFeatures") -> "Table":
+def _table(found: "pu.TableFeatures") -> "Table":
     """One row for the label, and one for each candidate, the most different first."""
     from polyurn.commands.views import table_of
 
@@ -117,17 +114,7 @@ def _table(found: "TableFeatures") -> "Table":
     return table
 
 
-def _most_given_label(item: "tuple[str, FeatureDifference]") -> float:
+def _most_given_label(item: "tuple[str, pu.FeatureDifference]") -> float:
     """For sorting: the most different first, unknown values (NaN) last."""
     value = item[1].given_label.value
     return float("inf") if isnan(value) else -value
-
-
-def _features_json(found: "TableFeatures", label: str) -> dict[str, Any]:
-    from polyurn.typed.json_form import to_json
-
-    return {
-        "label": label,
-        "features": {name: to_json(of) for name, of in found.differences.items()},
-        "recommendation": to_json(found.recommendation),
-    }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
+import polyurn as pu
 from polyurn.commands.console import INTERRUPTED, say, talk
 from polyurn.commands.declare import Unless, also, option, provenance_of, refuse_options
 from polyurn.commands.options import (
@@ -31,18 +32,10 @@ from polyurn.errors import ParameterError
 from polyurn.wording import counted
 
 if TYPE_CHECKING:
-    from polyurn.model.mdm import MDM
-    from polyurn.server.fit_results import Round
     from polyurn.sources.clients import ClientTable, PackedClients
-    from polyurn.storage.models import Saved
     from polyurn.storage.provenance import Provenance
     from polyurn.wire import Aggregator
 
-# The moments that the paper's method may start at, besides those of the first category.
-_MOMENTS: dict[str, Literal["most_frequent", "pooled"]] = {
-    "paper:most_frequent": "most_frequent",
-    "paper:pooled": "pooled",
-}
 # Options that may differ between a run and its continuation.
 _NO_MATTER = {"output", "checkpoint", "as_json", "threads", "scheduler", "quiet"}
 
@@ -103,6 +96,8 @@ def fit_command(
     `polyurn fit clients.csv --components 1:6 -o mdm.json`
     """
     from polyurn.commands.progress import learning_progress
+    from polyurn.commands.views import say_learned, show_learned
+    from polyurn.server.fit_settings import few_clients
     from polyurn.server.fitting import HELD_OUT
     from polyurn.server.learning import learn, selects
     from polyurn.sources.clients import data_provenance, read_all
@@ -114,59 +109,45 @@ def fit_command(
     cohort_size, sampling = drawn_cohort(cohort)
     prior = named_values(priors, Priors, "--priors")
     scored, budget = begin is None and selects(numbers, search.held_out), privacy.budget()
-    several = begin is None and selects(numbers)
-    _check_options(context, columns, several=several, scored=scored, private=bool(budget))
-    declared = columns.declared()
-    if begin is not None and not table.is_dir():
-        declared = declared or begin.declared
-    read = read_all(table, columns.reading(), declared)
+    _check_options(context, columns, several=selects(numbers), scored=scored, private=bool(budget))
+    known = None if begin is None or table.is_dir() else begin.declared
+    read = read_all(table, columns.reading(), columns.declared() or known)
     given = search.given(read.categories)
     clients = read.aggregator(seed=seed, sampling=sampling, threads=threads, scheduler=scheduler)
     asked = _recorded(privacy.asked(clients), context, scored, read)
-    if numbers != "auto" and not scored:
-        _say_few(cohort_size or read.shape[0], numbers)
-    kept: list[Round] = []
+    n_fitted = cohort_size or read.shape[0]
+    if numbers != "auto" and not scored and (few := few_clients(n_fitted, numbers)):
+        say(few)
+    if max_size is None:
+        max_size = read.max_size if begin is None else max(read.max_size, begin.model.max_size)
+        if begin is None or begin.model.max_size < max_size:
+            say(f"max_size {max_size}, from the table; declare it with --max-size")
+    of_method, _, moments = method.partition(":")
+    given |= {"method": of_method, "moments": moments or "first", **budget}
+    given["start"] = None if begin is None else begin.model.in_order_of(read.categories)
+    kept: list[pu.Round] = []
+    # The rounds of a selection are those of several mixtures.
+    then = None if scored else kept.append
     try:
-        with learning_progress(talk, given["max_rounds"], scored, bool(budget), kept) as on_round:
+        with learning_progress(talk, given["max_rounds"], scored, bool(budget), then) as on_round:
             learned = learn(
-                asked,
-                numbers,
-                n_categories=read.shape[1],
-                max_size=_largest_size(read, begin) if max_size is None else max_size,
-                method="search" if method == "search" else "paper",
-                moments=_MOMENTS.get(method, "first"),
-                cohort_size=cohort_size,
-                sizes=sizes,
-                size_prior=prior.size,
-                category_prior=prior.category,
-                start=None if begin is None else begin.model.in_order_of(read.categories),
-                rng=seed,
-                on_round=on_round,
-                at_once=False,
-                **given,
-                **budget,
-            )
+                asked, numbers, n_categories=read.shape[1], max_size=max_size,
+                cohort_size=cohort_size, sizes=sizes, size_prior=prior.size,
+                category_prior=prior.category, rng=seed, on_round=on_round, at_once=False, **given,
+            )  # fmt: skip
     except KeyboardInterrupt:
-        last = None if scored else kept  # the rounds of a selection are those of several mixtures
         spent = PrivacyProvenance.by(asked)
         begun = Provenance(**provenance_of(context, seed), privacy=spent)
-        _keep_interrupted(last, begun, read.categories, output, checkpoint)
+        _keep_interrupted(None if scored else kept, begun, context, read.categories)
         raise typer.Exit(INTERRUPTED) from None
     # How many clients and points there are is private too.
     share = (search.held_out or HELD_OUT) if scored else None
     data = table.name if budget else data_provenance(read, held_out=share)
     provenance = Provenance.of(learned, data=data, **provenance_of(context, seed))
-    _write(Saved(learned.mdm, read.categories, provenance), output, as_json=as_json)
-
-
-def _write(saved: "Saved[MDM]", output: Path | None, *, as_json: bool) -> None:
-    """What was learned: in words, as a file, and as the command's result."""
-    from polyurn.commands.views import say_learned, show_learned
-    from polyurn.storage.models import save
-
+    saved = Saved(learned.mdm, read.categories, provenance)
     say_learned(saved)
     if output is not None:
-        save(saved.model, output, categories=saved.categories, provenance=saved.provenance)
+        pu.save(learned.mdm, output, categories=read.categories, provenance=provenance)
         say(f"wrote {output}")
     show_learned(saved, as_json=as_json, is_kept=output is not None)
 
@@ -189,21 +170,6 @@ def _check_options(
         raise ParameterError("expected --sizes binned or shared with --epsilon, got exact")
 
 
-def _say_few(n_clients: int, numbers: tuple[int, ...]) -> None:
-    """Say so if there are few clients for these numbers of components."""
-    from polyurn.server.fit_settings import few_clients
-
-    if few := few_clients(n_clients, numbers):
-        say(few)
-
-
-def _largest_size(read: "ClientTable | PackedClients", begin: "Saved[MDM] | None") -> int:
-    if begin is not None and begin.model.max_size >= read.max_size:
-        return begin.model.max_size
-    say(f"max_size {read.max_size}, from the table; declare it with --max-size")
-    return read.max_size
-
-
 def _recorded(
     clients: "Aggregator", context: typer.Context, scored: bool, read: "ClientTable | PackedClients"
 ) -> "Aggregator":
@@ -211,28 +177,22 @@ def _recorded(
     folder = context.params["checkpoint"]
     if folder is None:
         return clients
-    from polyurn.aggregate.replay import ReplayAggregator
-    from polyurn.storage.journal import Journal
 
     # A fit of one K with fewer rounds begins with the same rounds.
     no_matter = _NO_MATTER if scored else _NO_MATTER | {"max_rounds"}
     matter = {k: str(v) for k, v in context.params.items() if k not in no_matter}
-    journal = Journal(folder, {**matter, "histograms": read.digest})
+    journal = pu.Journal(folder, {**matter, "histograms": read.digest})
     if len(journal):
         say(f"going on after {counted(len(journal), 'round')} from {folder}")
-    return ReplayAggregator(clients, journal)
+    return pu.ReplayAggregator(clients, journal)
 
 
 def _keep_interrupted(
-    kept: list["Round"] | None,
-    begun: "Provenance",
+    kept: list["pu.Round"] | None, begun: "Provenance", context: typer.Context,
     categories: tuple[str, ...],
-    output: Path | None,
-    checkpoint: Path | None,
-) -> None:
+) -> None:  # fmt: skip
     """Write the parameters of the last round, if there are any and a file for them; say what is kept."""
-    from polyurn.storage.models import save
-
+    output, checkpoint = context.params["output"], context.params["checkpoint"]
     again = f"repeat the command to go on from {checkpoint}" if checkpoint else "nothing was kept"
     last = kept[-1] if kept else None
     if kept is None:
@@ -244,5 +204,5 @@ def _keep_interrupted(
         say(f"interrupted after round {last.number}; {again}{why}")
     else:
         provenance = replace(begun, interrupted_after_round=last.number)
-        save(last.mdm, output, categories=categories, provenance=provenance)
+        pu.save(last.mdm, output, categories=categories, provenance=provenance)
         say(f"interrupted; the parameters after round {last.number} are in {output}")

@@ -1,27 +1,44 @@
-"""What the commands share that look at clients: `describe` and `score`, of tables and of federations."""
+"""`polyurn describe` and `score`: what a table's clients are like, and whether a mixture still says it.
+
+What they share with `federation describe` and `federation score` stands here, too.
+"""
 
 from dataclasses import dataclass
+from math import isfinite, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 from rich.text import Text
 
-from polyurn.commands.console import print_json, say, show
-from polyurn.commands.declare import option
+import polyurn as pu
+from polyurn.commands.console import print_data, print_json, say, show
+from polyurn.commands.declare import argument, option
+from polyurn.commands.options import (
+    AS_JSON,
+    JSON_OUTPUT,
+    SEED,
+    TABLE,
+    THREADS,
+    JudgedOptions,
+    PrivacyOptions,
+    TableOptions,
+)
+from polyurn.errors import ParameterError
 from polyurn.wording import counted
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
-    from polyurn.model.mdm import MDM
     from polyurn.server.describing import Description
     from polyurn.server.drift import Drift
+    from polyurn.sources.clients import ClientTable, PackedClients
+    from polyurn.typed.declared import Floats
 
 # What a command ends with that is to fail on drift, and did.
 DRIFTED = 3
 # Rows of a terminal table.
 _ROWS = 20
+# The default of --max-size: the last of twenty bins.
+LARGEST = 2**20 - 1
 
 
 @dataclass(frozen=True)
@@ -39,9 +56,8 @@ class DriftOptions:
         False, f"Exit with {DRIFTED} if something has moved.", "--fail-on-drift"
     )
 
-    def since(self, mdm: "MDM") -> "Drift | None":
+    def since(self, mdm: "pu.MDM") -> "Drift | None":
         """The first look of the history, if that is what to compare with; before anybody is asked."""
-        from polyurn.errors import ParameterError
         from polyurn.storage.look_history import LookHistory
 
         if self.history is None:
@@ -51,28 +67,189 @@ class DriftOptions:
         history = LookHistory(self.history, mdm)
         return history.first() if self.against == "first" else None
 
-    def keep(self, drift: "Drift", mdm: "MDM", clients: str) -> None:
-        """Append a look to the history."""
+    def put(
+        self, drift: "Drift", mdm: "pu.MDM", clients: str, *, as_json: bool, statement: bool = True,
+        measured: dict[str, float] | None = None,
+    ) -> None:  # fmt: skip
+        """A look in the history, as the command's result, and as its exit code."""
         from polyurn.storage.look_history import LookEntry, LookHistory
+        from polyurn.typed.json_form import to_json
 
         if self.history is not None:
             LookHistory(self.history, mdm).append(LookEntry.now(clients, drift))
             say(f"appended to {self.history}")
-
-    def end(self, drift: "Drift") -> None:
-        """End with the exit code that scripts look at."""
+        if as_json:
+            found = {"moved": drift.moved, "verdict": drift.sentence, **to_json(drift)}
+            given = {} if measured is None else measured
+            finite = {name: value if isfinite(value) else None for name, value in given.items()}
+            print_json(found if measured is None else {**finite, "drift": found})
+        else:
+            for name, value in (measured or {}).items():
+                text = f"{value:,}" if name == "n_clients" else f"{value:.4f}"
+                print_data([f"{name:<42} {text}\n".encode()])
+            _show_drift(drift, statement=statement)
         if self.fail_on_drift and drift.moved:
             raise typer.Exit(DRIFTED)
 
 
-def drift_json(drift: "Drift") -> dict[str, Any]:
-    """A look for JSON, with its verdict."""
+def describe_command(
+    *,
+    context: typer.Context,
+    table: Path = TABLE,
+    columns: TableOptions,
+    privacy: PrivacyOptions,
+    max_size: int = option(
+        LARGEST, "Declared largest size; a larger client answers for that many of its points."
+    ),
+    output: Path | None = JSON_OUTPUT,
+    threads: int = THREADS,
+    as_json: bool = AS_JSON,
+) -> None:
+    """Describe clients: how many there are, how large, what they hold, and how different they are.
+
+    One round of sums, exact or with noise (`--epsilon`). Sizes are counted in bins that double.
+
+    Example: `polyurn describe clients.csv`
+    """
+    from polyurn.server.describing import describe
+    from polyurn.sources.clients import read_all
+
+    budget = privacy.budget()
+    if budget and columns.categories is None:
+        raise ParameterError(
+            "expected --categories with --epsilon: what is taken from the table would be released "
+            "without noise"
+        )
+    read = read_all(table, columns.reading(), columns.declared())
+    clients = read.aggregator(seed=0, sampling="fixed", threads=threads)
+    found = describe(
+        privacy.asked(clients), n_categories=read.shape[1], max_size=max_size, **budget
+    )
+    names = read.categories or tuple(str(j) for j in range(read.shape[1]))
+    provenance = {"command": context.obj, "data": table.name}
+    put_description(found, names, output, as_json=as_json, provenance=provenance)
+
+
+def score_command(
+    *, table: Path = TABLE, mdm: Path = argument("MDM", "File that `fit` wrote."),
+    columns: JudgedOptions, drift: DriftOptions, privacy: PrivacyOptions, threads: int = THREADS,
+    seed: int = SEED, as_json: bool = AS_JSON,
+) -> None:  # fmt: skip
+    """Measure how likely a table's clients are under an MDM, and whether they have drifted from it.
+
+    One round of sums shows what has moved. With `--epsilon` these sums have noise, and the mean
+    log-likelihood, which has none, is not shown.
+
+    Example: `polyurn score held-out.csv mdm.json`
+    """
+    from polyurn.commands.views import check_order, read_model
+    from polyurn.server import drift as drifts
+    from polyurn.sources.clients import read_all
+
+    check_order(table, [mdm])
+    saved = read_model(mdm)
+    budget, since = privacy.budget(), drift.since(saved.model)
+    read = read_all(table, columns.reading().like(saved), saved.declared)
+    clients = read.aggregator(seed=seed, sampling="fixed", threads=threads)
+    asked = privacy.asked(clients)
+    found = drifts.drift(asked, saved.model, since=since, level=drift.alarm, rng=seed, **budget)
+    statement, measured = bool(budget), {} if budget else _likelihoods(read, saved.model)
+    drift.put(
+        found, saved.model, table.name, as_json=as_json, statement=statement, measured=measured
+    )
+
+
+def _likelihoods(read: "ClientTable | PackedClients", mdm: "pu.MDM") -> dict[str, float]:
+    """The number of clients, and mean log-likelihoods with their standard errors."""
+    joint, given_size = _Mean(), _Mean()
+    for counts in read.blocks():
+        joint.add(mdm.logpmf(counts))
+        given_size.add(mdm.logpmf_given_size(counts))
+    return {
+        "n_clients": read.shape[0],
+        **joint.to_json("log_likelihood"),
+        **given_size.to_json("log_likelihood_given_size"),
+    }
+
+
+class _Mean:
+    """A mean over clients that come in blocks, and its standard error (Chan et al., 1979)."""
+
+    def __init__(self) -> None:
+        self._n, self._mean, self._squares = 0, 0.0, 0.0
+
+    def add(self, values: "Floats") -> None:
+        """Add a block of clients."""
+        import numpy as np
+
+        n, mean = len(values), float(values.mean())
+        both = self._n + n
+        with np.errstate(invalid="ignore"):  # an impossible client has log-likelihood -inf
+            apart = float(np.subtract(mean, self._mean))
+            self._squares += float(((values - mean) ** 2).sum()) + apart**2 * self._n * n / both
+        self._mean = (self._mean * self._n + mean * n) / both if self._n else mean
+        self._n = both
+
+    def to_json(self, name: str) -> dict[str, float]:
+        """The mean and its standard error, for JSON."""
+        many = self._n > 1
+        error = (self._squares / (self._n - 1) / self._n) ** 0.5 if many else nan
+        return {name: self._mean, f"{name}_standard_error": error}
+
+
+def put_description(
+    found: "Description", categories: tuple[str, ...], output: Path | None, *, as_json: bool,
+    provenance: dict[str, Any],
+) -> None:  # fmt: skip
+    """A description as the command's result, and as a file."""
+    from polyurn.server.describing import QUANTILES
+    from polyurn.storage.documents import save_document
     from polyurn.typed.json_form import to_json
 
-    return {"moved": drift.moved, "verdict": drift.sentence, **to_json(drift)}
+    document = {"sentence": found.sentence, **to_json(found), "categories": list(categories)}
+    document["sizes"] = dict(zip(map(str, QUANTILES), document["sizes"], strict=True))
+    if output is not None:
+        save_document(document, output, kind="description", provenance=provenance)
+        say(f"wrote {output}")
+    if as_json:
+        print_json(document)
+    else:
+        _show_description(found, categories)
 
 
-def show_drift(drift: "Drift", *, statement: bool = True) -> None:
+def _show_description(found: "Description", categories: tuple[str, ...]) -> None:
+    """A description as two tables, and in a sentence."""
+    from polyurn.commands.views import table_of
+    from polyurn.privacy.statement import in_words
+    from polyurn.server.describing import QUANTILES
+
+    title = f"clients: {found.n_clients:,.0f}"
+    names = [f"size, {q:.0%} quantile" for q in QUANTILES]
+    rows: list[tuple[str, ...]] = [
+        (name, format(one, ",.0f")) for name, one in zip(names, found.sizes, strict=True)
+    ]
+    rows += [
+        ("share of variance between clients", format(found.between, ".3f")),
+        ("effective categories of a client", format(found.effective_categories, ".2f")),
+        ("best single α", format(found.alpha, ".3g")),
+        ("clients of two points or more", f"{found.points_in_pairs:.0%}"),
+    ]
+    show(table_of(title, ("", "95 % interval"), rows, left=[0]))
+    order = sorted(range(len(categories)), key=lambda j: -found.shares[j].value)[:_ROWS]
+    held: list[tuple[str, ...]] = [
+        (categories[j], format(found.shares[j], ".1%"), format(found.holders[j], ",.0f"))
+        for j in order
+    ]
+    heads = ("", "share", "clients that hold it")
+    table = table_of(counted(len(categories), "category"), heads, held, left=[0])
+    if len(categories) > _ROWS:
+        table.caption = f"and {len(categories) - _ROWS} more, in the JSON"
+    show(table)
+    show(Text(found.sentence))
+    show(Text(f"privacy: {in_words(found.guarantee)}"))
+
+
+def _show_drift(drift: "Drift", *, statement: bool) -> None:
     """A look as a table, and the verdict."""
     from polyurn.commands.views import table_of
     from polyurn.privacy.statement import in_words
@@ -95,68 +272,3 @@ def show_drift(drift: "Drift", *, statement: bool = True) -> None:
     show(Text(drift.sentence))
     if statement:
         show(Text(f"privacy: {in_words(drift.guarantee)}"))
-
-
-def description_json(found: "Description", categories: tuple[str, ...]) -> dict[str, Any]:
-    """A description for JSON, with names."""
-    from polyurn.server.describing import QUANTILES
-    from polyurn.typed.json_form import to_json
-
-    document = to_json(found)
-    sizes = dict(zip(map(str, QUANTILES), document["sizes"], strict=True))
-    return {"sentence": found.sentence, **document, "sizes": sizes, "categories": list(categories)}
-
-
-def show_description(found: "Description", categories: tuple[str, ...]) -> None:
-    """A description as two tables, and in a sentence."""
-    from polyurn.privacy.statement import in_words
-    from polyurn.server.describing import QUANTILES
-
-    title = f"clients: {found.n_clients:,.0f}"
-    names = [f"size, {q:.0%} quantile" for q in QUANTILES]
-    rows: list[tuple[str, ...]] = [
-        (name, format(one, ",.0f")) for name, one in zip(names, found.sizes, strict=True)
-    ]
-    rows += [
-        ("share of variance between clients", format(found.between, ".3f")),
-        ("effective categories of a client", format(found.effective_categories, ".2f")),
-        ("best single α", format(found.alpha, ".3g")),
-        ("clients of two points or more", f"{found.points_in_pairs:.0%}"),
-    ]
-    show(_titled(title, ("", "95 % interval"), rows))
-    order = sorted(range(len(categories)), key=lambda j: -found.shares[j].value)[:_ROWS]
-    held: list[tuple[str, ...]] = [
-        (categories[j], format(found.shares[j], ".1%"), format(found.holders[j], ",.0f"))
-        for j in order
-    ]
-    table = _titled(
-        counted(len(categories), "category"), ("", "share", "clients that hold it"), held
-    )
-    if len(categories) > _ROWS:
-        table.caption = f"and {len(categories) - _ROWS} more, in the JSON"
-    show(table)
-    show(Text(found.sentence))
-    show(Text(f"privacy: {in_words(found.guarantee)}"))
-
-
-def _titled(title: str, heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> "Table":
-    from polyurn.commands.views import table_of
-
-    return table_of(title, heads, rows, left=[0])
-
-
-def put_description(
-    found: "Description", categories: tuple[str, ...], output: Path | None, *, as_json: bool,
-    provenance: dict[str, Any],
-) -> None:  # fmt: skip
-    """A description as the command's result, and as a file."""
-    from polyurn.storage.documents import save_document
-
-    document = description_json(found, categories)
-    if output is not None:
-        save_document(document, output, kind="description", provenance=provenance)
-        say(f"wrote {output}")
-    if as_json:
-        print_json(document)
-    else:
-        show_description(found, categories)

@@ -5,18 +5,17 @@ Methods of a group turn its options into values of the library. Nothing is fitte
 
 import csv
 import os
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_type_hints
 
+import polyurn as pu
 from polyurn.commands.console import say
 from polyurn.commands.declare import Needs, Unless, also, argument, option
 from polyurn.errors import FileError, ParameterError
 
 if TYPE_CHECKING:
-    from polyurn.client.bins import Bins
-    from polyurn.model.mdm import MDM
     from polyurn.model.names import Match
     from polyurn.sources.clients import Reading
     from polyurn.storage.models import Saved
@@ -36,45 +35,24 @@ def _check_seed(seed: int) -> int:
     return seed
 
 
-def _writable(path: Path) -> None:
-    from polyurn.storage.files import check_writable
-
-    check_writable(path)
-
-
-def _writable_json(path: Path) -> None:
-    if path.suffix != ".json":
-        raise FileError(f"expected a .json file to write, got {path.name!r}")
-    _writable(path)
-
-
-def _writable_table(path: Path) -> None:
-    from polyurn.storage.table_files import check_table_writable
-
-    check_table_writable(path)
-
-
-def _writable_partition(path: Path) -> None:
-    from polyurn.storage.partitions import check_partition_writable
-
-    check_partition_writable(path)
-
-
-def _output(check: Callable[[Path], None]) -> Any:
-    """`--output`, a path that is checked before the work and not after it."""
+def _output(check: str, suffix: str = "") -> Any:
+    """`--output`, a path that a function of `storage` checks before the work and not after it."""
 
     def checked(path: Path | None) -> Path | None:
         if path is not None:
-            check(path)
+            if suffix and path.suffix != suffix:
+                raise FileError(f"expected a {suffix} file to write, got {path.name!r}")
+            module, _, function = check.partition(" ")
+            getattr(import_module(f"polyurn.storage.{module}"), function)(path)
         return path
 
     return option(None, "File to write.", "--output", "-o", callback=checked)
 
 
-OUTPUT = _output(_writable)
-JSON_OUTPUT = _output(_writable_json)
-TABLE_OUTPUT = _output(_writable_table)
-PARTITION_OUTPUT = _output(_writable_partition)
+OUTPUT = _output("files check_writable")
+JSON_OUTPUT = _output("files check_writable", ".json")
+TABLE_OUTPUT = _output("table_files check_table_writable")
+PARTITION_OUTPUT = _output("partitions check_partition_writable")
 SEED = option(0, "Seed of everything that is random.", callback=_check_seed)
 AS_JSON = option(False, "Print the result as JSON on stdout.", "--json")
 THREADS = option(1, "Number of threads.")
@@ -148,8 +126,8 @@ class RelabelOptions:
     mean_size: float | None = option(None, "Mean points per client, to which sizes are scaled.")
 
     def relabelled(
-        self, saved: "Saved[MDM]", labels: int | tuple[str, ...], codes: Any = None, *, seed: int
-    ) -> "Saved[MDM]":
+        self, saved: "Saved[pu.MDM]", labels: int | tuple[str, ...], codes: Any = None, *, seed: int
+    ) -> "Saved[pu.MDM]":
         """A mixture with these labels, as frequent as their codes, and its sizes scaled."""
         from numpy import bincount
 
@@ -158,7 +136,7 @@ class RelabelOptions:
         mdm: Any = saved.model.relabelled(labels, self.match or "rank", shares=shares, rng=seed)
         return self.resized(replace(saved, model=mdm, categories=mdm.categories))
 
-    def resized(self, saved: "Saved[MDM]") -> "Saved[MDM]":
+    def resized(self, saved: "Saved[pu.MDM]") -> "Saved[pu.MDM]":
         """A mixture with sizes of the mean that is asked for."""
         if self.mean_size is None:
             return saved
@@ -306,15 +284,14 @@ class PrivacyOptions:
 
     def asked(self, clients: "Aggregator") -> "Aggregator":
         """The same clients, behind their ledger; without a guarantee only if there is a file of it."""
-        from polyurn.privacy.ledger import PrivacyLedger
-        from polyurn.privacy.private_aggregator import ExactAggregator, PrivateAggregator
+        from polyurn.privacy.private_aggregator import ExactAggregator
         from polyurn.storage.ledger_file import LedgerFile
 
         entries = None if self.ledger is None else LedgerFile(self.ledger)
         if self.epsilon is None or self.delta is None:
             return clients if entries is None else ExactAggregator(clients, entries)
-        ledger = PrivacyLedger(self.ledger_epsilon or self.epsilon, self.delta, entries=entries)
-        return PrivateAggregator(clients, ledger=ledger)
+        ledger = pu.PrivacyLedger(self.ledger_epsilon or self.epsilon, self.delta, entries=entries)
+        return pu.PrivateAggregator(clients, ledger=ledger)
 
 
 @dataclass(frozen=True)
@@ -440,10 +417,8 @@ def named_values(text: str | None, kind: type[T], option: str, **more: object) -
     return kind(**found, **more)
 
 
-def declared_bins(text: str | None) -> "Bins | int | None":
+def declared_bins(text: str | None) -> "pu.Bins | int | None":
     """The bins of `--bins`; for `quantiles:10` the number 10."""
-    from polyurn.client.bins import Bins
-
     if text is None:
         return None
     kind, _, number = text.partition(":")
@@ -452,7 +427,7 @@ def declared_bins(text: str | None) -> "Bins | int | None":
             return int(number)
         if ":" in text:
             start, stop, width = (float(part) for part in text.split(":"))
-            return Bins.of_width(width, start=start, stop=stop)
+            return pu.Bins.of_width(width, start=start, stop=stop)
         edges = [float(edge) for edge in text.split(",")]
     except ValueError as error:
         if isinstance(error, ParameterError):
@@ -460,7 +435,7 @@ def declared_bins(text: str | None) -> "Bins | int | None":
         raise ParameterError(
             f"expected --bins as 0:200000:5000, 0,10,inf or quantiles:10, got {text!r}"
         ) from None
-    return Bins(edges)
+    return pu.Bins(edges)
 
 
 def drawn_cohort(text: str | None) -> tuple[int | None, Literal["fixed", "poisson"]]:
@@ -483,11 +458,10 @@ def component_numbers(text: str) -> tuple[int, ...] | Literal["auto"]:
     if text == "auto":
         return "auto"
     try:
+        numbers = tuple(int(part) for part in text.split(":" if ":" in text else ","))
         if ":" in text:
-            first, last = (int(part) for part in text.split(":"))
+            first, last = numbers
             numbers = tuple(range(first, last + 1))
-        else:
-            numbers = tuple(int(part) for part in text.split(","))
     except ValueError:
         raise ParameterError(
             f"expected --components as 3, 1:6, 2,4,8 or auto, got {text!r}"

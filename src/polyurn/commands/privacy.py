@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import polyurn as pu
 from polyurn.commands.console import print_json, say, show
 from polyurn.commands.declare import option
 from polyurn.commands.options import AS_JSON, SEED, RelabelOptions
@@ -29,7 +30,6 @@ def plan_command(
 
     Example: `polyurn privacy plan --clients 20000 --categories 10 --components 3`
     """
-    from polyurn.aggregate.local import LocalAggregator
     from polyurn.commands.views import read_model, table_of
     from polyurn.errors import ParameterError
     from polyurn.server.private.planning import expected_losses
@@ -49,7 +49,7 @@ def plan_command(
             laid.relabelled(saved, categories, seed=seed) if asked else laid.resized(saved)
         ).model
     losses = expected_losses(
-        LocalAggregator, epsilons, n_clients=clients, n_categories=categories,
+        pu.LocalAggregator, epsilons, n_clients=clients, n_categories=categories,
         n_components=components, size=size, delta=delta, n_runs=runs,
         like=mdm, rng=seed, on_run=say,
     )  # fmt: skip

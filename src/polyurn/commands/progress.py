@@ -25,37 +25,31 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
+import polyurn as pu
 from polyurn.wording import counted, ranges
 
 if TYPE_CHECKING:
-    from polyurn.server.fit_results import Round
     from polyurn.storage.packing import Packed
     from polyurn.sweeps.grid import SweepProgress
     from polyurn.sweeps.trainable import EndedRun
 
 _PIPED_LINES = 20  # the most lines of progress without a terminal
-N_PRIVATE_ROUNDS = 12  # the most rounds of a fit with a guarantee
-
-
-# How many clients are in a round, and what for.
+_PRIVATE_ROUNDS = 12  # the most rounds of a fit with a guarantee
 STARTING, NOISED = "looking where to start,", "with noise, about"
 
 
 @contextlib.contextmanager
 def fit_progress(
-    console: Console,
-    n_rounds: int,
-    then: Callable[["Round"], None] | None = None,
-    *,
+    console: Console, n_rounds: int, then: Callable[["pu.Round"], None] | None = None, *,
     unseen: str = STARTING,
-) -> Iterator[Callable[["Round"], None]]:
+) -> Iterator[Callable[["pu.Round"], None]]:  # fmt: skip
     """A function that shows each round as it ends: a bar on a terminal, a line a stage when piped.
 
     `unseen` is the text for a round whose parameters are not known yet, or not to this process.
     """
     previous = float("nan")
 
-    def line(done: "Round") -> str:
+    def line(done: "pu.Round") -> str:
         nonlocal previous
         if math.isnan(done.log_likelihood):
             doing = unseen if done.mdm is None else NOISED
@@ -69,7 +63,7 @@ def fit_progress(
     begin = "asking the clients"
     with _shown(console, _by_stage(console), begin, n_rounds, *columns) as show:
 
-        def on_round(done: "Round") -> None:
+        def on_round(done: "pu.Round") -> None:
             if then is not None:
                 then(done)  # first, so that Ctrl-C never loses a round that was shown
             text = line(done)
@@ -79,22 +73,22 @@ def fit_progress(
 
 
 def learning_progress(
-    console: Console, n_rounds: int, selects: bool, private: bool, kept: list["Round"]
-) -> contextlib.AbstractContextManager[Callable[..., None]]:
-    """A function that shows each round of a fit or a selection; those of a fit go into `kept`, too."""
+    console: Console, n_rounds: int, selects: bool, private: bool,
+    then: Callable[["pu.Round"], None] | None = None, *, unseen: str = STARTING,
+) -> contextlib.AbstractContextManager[Callable[["pu.Round"], None]]:  # fmt: skip
+    """A function that shows each round of a fit or a selection."""
     if selects and not private:
         return selection_progress(console)
-    most = N_PRIVATE_ROUNDS if private else n_rounds
-    return fit_progress(console, most, None if selects else kept.append)
+    return fit_progress(console, _PRIVATE_ROUNDS if private else n_rounds, then, unseen=unseen)
 
 
 @contextlib.contextmanager
-def selection_progress(console: Console) -> Iterator[Callable[["Round"], None]]:
+def selection_progress(console: Console) -> Iterator[Callable[["pu.Round"], None]]:
     """A function that shows each round of a selection: all K at once, or a line a stage when piped."""
     if not console.is_terminal:
         show = _by_stage(console)
 
-        def on_round(done: "Round") -> None:
+        def on_round(done: "pu.Round") -> None:
             which = ranges(done.running) if done.running else ""
             climbing = f"climbing: K = {which}" if which else "done"
             what = climbing if done.values else STARTING[:-1]
@@ -105,7 +99,7 @@ def selection_progress(console: Console) -> Iterator[Callable[["Round"], None]]:
 
     with Live(console=console, transient=True) as live:
 
-        def on_round_live(done: "Round") -> None:
+        def on_round_live(done: "pu.Round") -> None:
             clients = counted(done.n_clients or 0, "fitted client")
             table = Table(title=f"round {done.number}, {clients}")
             for heading in ("K", "log-likelihood", ""):
@@ -238,20 +232,13 @@ class _TimeLeft(ProgressColumn):
 def _long(seconds: float) -> str:
     """A remaining time: hours, minutes and seconds; and days, if any."""
     days = seconds / 86_400
-    return _clock(seconds) if days < 2 else f"{days:,.0f} days"
-
-
-def _clock(seconds: float) -> str:
-    return str(timedelta(seconds=math.ceil(seconds)))
+    return f"{days:,.0f} days" if days >= 2 else str(timedelta(seconds=math.ceil(seconds)))
 
 
 def _line(run: "EndedRun") -> str:
-    from polyurn.sweeps.trainable import FailedRun
 
-    if isinstance(run, FailedRun):
+    if isinstance(run, pu.FailedRun):
         return f"{run.population}, seed {run.seed}: failed: {run.error}"
-    scores = ", ".join(
-        f"{name} {value:.4f}" for name, value in run.final.items() if value is not None
-    )
-    outcome = f"diverged at round {run.diverged_at}" if run.diverged else scores
+    scores = (f"{name} {value:.4f}" for name, value in run.final.items() if value is not None)
+    outcome = f"diverged at round {run.diverged_at}" if run.diverged else ", ".join(scores)
     return f"{run.population}, seed {run.seed}: {outcome}{' (cut short)' if run.pruned else ''}"

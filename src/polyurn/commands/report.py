@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING
 
 import typer
 
+import polyurn as pu
 from polyurn.commands.console import print_json, say, warn
 from polyurn.commands.declare import Needs, argument, option, provenance_of, refuse_options
 from polyurn.commands.options import AS_JSON, SEED, TableOptions, listed_names, named_file
 from polyurn.errors import FileError, ParameterError
 
 if TYPE_CHECKING:
-    from polyurn.model.mdm import MDM
-    from polyurn.model.style import Style
     from polyurn.report.material import SavedComparison
     from polyurn.storage.look_history import LookEntry
     from polyurn.storage.models import Saved
-    from polyurn.storage.run_log import FinishedRun
 
 
 def report_command(
@@ -57,7 +55,6 @@ def report_command(
 
     Example: `polyurn report held-out.csv mdm.json comparison.json runs/ -o report.html`
     """
-    from polyurn.report.page import report_on
     from polyurn.sources.points import read_pictures
     from polyurn.storage.files import check_writable, write_whole
 
@@ -74,22 +71,12 @@ def report_command(
             proxy, given.style, label=columns.category, features=listed_names(features), shape=shape
         )
     clients, names = _read_tables(given, columns, true)
-    page = report_on(
-        given.model,
-        categories=names,
-        comparison=given.comparison,
-        runs=given.runs,
-        looks=given.looks,
-        clients=clients,
-        style=given.style,
-        features=points,
-        labels=labels,
-        true=true,
-        metric=metric,
-        title=title,
-        notes=[*given.notes, ("Page: command", provenance_of(context, seed)["command"])],
-        rng=seed,
-    ).html()
+    page = pu.report_on(
+        given.model, categories=names, comparison=given.comparison, runs=given.runs,
+        looks=given.looks, clients=clients, style=given.style, features=points, labels=labels,
+        true=true, metric=metric, title=title,
+        notes=[*given.notes, ("Page: command", provenance_of(context, seed)["command"])], rng=seed,
+    ).html()  # fmt: skip
     write_whole(output, lambda file: file.write(page.encode()))
     size = len(page.encode())
     say(f"wrote {output} ({size / 1e6:.1f} MB): open {output.resolve().as_uri()}")
@@ -101,10 +88,10 @@ def report_command(
 class _Given:
     """What the arguments stand for."""
 
-    model: "Saved[MDM] | None" = None
+    model: "Saved[pu.MDM] | None" = None
     comparison: "SavedComparison | None" = None
-    style: "Saved[Style] | None" = None
-    runs: "list[FinishedRun]" = field(default_factory=list)
+    style: "Saved[pu.Style] | None" = None
+    runs: "list[pu.FinishedRun]" = field(default_factory=list)
     looks: "list[LookEntry]" = field(default_factory=list)
     tables: dict[str, Path] = field(default_factory=dict)
     notes: list[tuple[str, str]] = field(default_factory=list)
@@ -113,10 +100,8 @@ class _Given:
 def _read(things: list[str], true: str) -> _Given:
     """Read all files but the tables, which may need the categories of the others."""
     from polyurn.commands.views import read_model
-    from polyurn.model.style import Style
     from polyurn.storage.look_history import LookHistory
     from polyurn.storage.models import load_saved
-    from polyurn.storage.run_log import read_runs
 
     given = _Given()
     for thing in things:
@@ -126,9 +111,9 @@ def _read(things: list[str], true: str) -> _Given:
             case "comparison" if given.comparison is None:
                 given.comparison = _comparison(thing, alone=len(things) == 1)
             case "style" if given.style is None:
-                given.style = load_saved(thing, Style)
+                given.style = load_saved(thing, pu.Style)
             case "runs":
-                given.runs += read_runs(thing)
+                given.runs += pu.read_runs(thing)
             case "looks" if not given.looks:
                 given.looks = LookHistory(thing).read()
             case "clients":

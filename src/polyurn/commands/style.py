@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+import polyurn as pu
 from polyurn.commands.console import print_json, say, show, warn
 from polyurn.commands.declare import argument
 from polyurn.commands.options import (
@@ -26,7 +27,6 @@ from polyurn.errors import CountsError, ParameterError
 from polyurn.wording import counted, listed
 
 if TYPE_CHECKING:
-    from polyurn.model.style import Style
     from polyurn.sources.points import Points
     from polyurn.storage.models import Saved
 
@@ -56,13 +56,10 @@ def style_command(
 
     Example: `polyurn style proxy.parquet records.parquet --category digit --client writer -o style.json`
     """
-    from polyurn.aggregate.local import LocalAggregator
     from polyurn.client.counting import category_names
     from polyurn.commands.views import style_json, style_table
-    from polyurn.model.style_coordinates import style_space
-    from polyurn.server.style_fit import fit_style
     from polyurn.sources.points import read_records
-    from polyurn.storage.models import Saved, save
+    from polyurn.storage.models import Saved
     from polyurn.storage.provenance import PrivacyProvenance, Provenance
 
     budget = privacy.budget()
@@ -81,19 +78,19 @@ def style_command(
         )
     names = category_names(points.declared)
     _check_labels(proxy, points, names)
-    space = style_space(
+    space = pu.style_space(
         points.features, points.labels, n_labels=records.n_labels, radius=measured.radius,
         n_directions=n_directions or min(DIRECTIONS, n_features),
     )  # fmt: skip
-    asked = privacy.asked(LocalAggregator(records))
-    style = fit_style(asked, space, label_effect=measured.label_effect, **budget)
+    asked = privacy.asked(pu.LocalAggregator(records))
+    style = pu.fit_style(asked, space, label_effect=measured.label_effect, **budget)
     provenance = Provenance(
         command=context.obj, data=clients.name, privacy=PrivacyProvenance.by(asked)
     )  # without a seed: nothing is drawn
     saved = Saved(style, names, provenance, points.columns)
     say_style(saved)
     if output is not None:
-        save(style, output, categories=names, features=points.columns, provenance=provenance)
+        pu.save(style, output, categories=names, features=points.columns, provenance=provenance)
         say(f"wrote {output}: {counted(style.n_clients, 'client')}")
     if as_json:
         print_json(style_json(saved))
@@ -101,7 +98,7 @@ def style_command(
         show(style_table(style))
 
 
-def say_style(saved: "Saved[Style]") -> None:
+def say_style(saved: "Saved[pu.Style]") -> None:
     """What is guaranteed to the clients of a style, and whether the proxy data are too far from them."""
     say(f"privacy: {saved.provenance.privacy_in_words}")
     if saved.model.alarm is not None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polyurn as pu
 from polyurn.commands.console import say, talk, warnings_as_sentences
 from polyurn.commands.declare import argument, option
 from polyurn.commands.options import AS_JSON
@@ -11,9 +12,7 @@ from polyurn.errors import StyleWarning, TrainingError
 from polyurn.wording import counted
 
 if TYPE_CHECKING:
-    from polyurn.storage.run_log import FinishedRun
     from polyurn.sweeps.config import SweepConfig
-    from polyurn.sweeps.grid import Sweep
     from polyurn.sweeps.inputs import Inputs
 
 
@@ -61,23 +60,20 @@ def sweep_command(
         raise TrainingError("every run failed")
 
 
-def _swept(asked: "SweepConfig", inputs: "Inputs", **given: Any) -> "Sweep":
+def _swept(asked: "SweepConfig", inputs: "Inputs", **given: Any) -> "pu.Sweep":
     """Train with our own engines, or with the trainer that the file names."""
     if asked.fedavg is not None and inputs.data is not None:
-        from polyurn.sweeps.own_engines import sweep
-
         metrics, engine = inputs.metrics(), asked.engine
-        return sweep(
+        return pu.sweep(
             asked.fedavg, asked.model, inputs.data, metrics=metrics, engine=engine, **given
         )
-    from polyurn.sweeps.grid import sweep_trainer
 
     assert asked.trainer is not None
     trainer = asked.trainer.in_folder(asked.folder)
-    return sweep_trainer(trainer, inputs.labels, settings=asked.settings, **given)
+    return pu.sweep_trainer(trainer, inputs.labels, settings=asked.settings, **given)
 
 
-def _run_sentence(runs: Sequence["FinishedRun"], folder: Path) -> str:
+def _run_sentence(runs: Sequence["pu.FinishedRun"], folder: Path) -> str:
     """How many runs there are, and how many of them diverged or were cut short."""
     text = f"{counted(len(runs), 'run')} in {folder}"
     for name, n in (

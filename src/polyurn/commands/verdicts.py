@@ -3,6 +3,7 @@
 `sweeps/verdict.py` computes it.
 """
 
+import json
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -13,12 +14,12 @@ from typing import Any, TypeAlias
 from rich.table import Table
 from rich.text import Text
 
+import polyurn as pu
 from polyurn.commands.console import fits, parts_that_fit, print_json, say, show, visible
+from polyurn.commands.views import table_of
 from polyurn.comparison.estimates import Estimate
-from polyurn.storage.run_log import FinishedRun, read_runs
-from polyurn.sweeps.choice_of_settings import best_settings, keep_best
+from polyurn.sweeps.choice_of_settings import keep_best
 from polyurn.sweeps.run_scores import AGAIN, LAST, LOSS
-from polyurn.sweeps.verdict import Verdict, compare_sweeps
 
 # population → measure → number, interval
 _Cells: TypeAlias = Mapping[str, Mapping[str, tuple[str, str]]]
@@ -28,29 +29,20 @@ _NAME_WIDTH, _HEAD_WIDTH = 24, 12
 
 
 def compare_runs(
-    folder: Path,
-    *,
-    true: str = "true",
-    metric: str = "accuracy",
-    last: float = LAST,
-    target: float | None = None,
-    as_json: bool = False,
-) -> None:
+    folder: Path, *, true: str = "true", metric: str = "accuracy", last: float = LAST,
+    target: float | None = None, as_json: bool = False,
+) -> None:  # fmt: skip
     """Print the verdict of a sweep's folder."""
-    runs = read_runs(folder)
-    print_verdict(
-        compare_sweeps(runs, true=true, metric=metric, last=last, target=target), as_json=as_json
+    found = pu.compare_sweeps(
+        pu.read_runs(folder), true=true, metric=metric, last=last, target=target
     )
+    print_verdict(found, as_json=as_json)
 
 
 def conclude(
-    runs: Sequence[FinishedRun],
-    *,
-    true: str = "true",
-    metric: str | None = None,
-    as_json: bool,
+    runs: Sequence[pu.FinishedRun], *, true: str = "true", metric: str | None = None, as_json: bool,
     folder: Path,
-) -> None:
+) -> None:  # fmt: skip
     """Print a verdict for each metric of a sweep that just ended, and the settings to use.
 
     They are kept in the sweep's folder. `metric` is what settings are chosen by, the first by default.
@@ -59,10 +51,10 @@ def conclude(
     populations = {run.population for run in whole}
     metrics, verdicts = [*whole[0].metrics] or [LOSS] if whole else [], []
     if true in populations and populations - {true, AGAIN}:
-        verdicts = [compare_sweeps(runs, true=true, metric=name) for name in metrics]
+        verdicts = [pu.compare_sweeps(runs, true=true, metric=name) for name in metrics]
     else:
         say(f"no verdict: it takes runs on {true!r} and on another population")
-    found = best_settings(runs, true=true, metric=metric or metrics[0]) if metrics else None
+    found = pu.best_settings(runs, true=true, metric=metric or metrics[0]) if metrics else None
     if found is not None:
         keep_best(found, folder)
     if as_json:
@@ -77,7 +69,7 @@ def conclude(
         say(f"the settings are in {folder / 'best.json'}, and for Flower in {folder / 'best.toml'}")
 
 
-def print_verdict(verdict: Verdict, *, as_json: bool) -> None:
+def print_verdict(verdict: pu.Verdict, *, as_json: bool) -> None:
     """The verdict as the command's result."""
     if as_json:
         print_json(verdict_json(verdict))
@@ -89,7 +81,7 @@ def print_verdict(verdict: Verdict, *, as_json: bool) -> None:
             say(sentence)
 
 
-def verdict_tables(verdict: Verdict) -> list[Table]:
+def verdict_tables(verdict: pu.Verdict) -> list[Table]:
     """The verdict on each population; differences of a fraction are in points.
 
     It has one column per population and one line per measure. If that is wider than the terminal, it has
@@ -99,8 +91,6 @@ def verdict_tables(verdict: Verdict) -> list[Table]:
     cells = {
         found.population: {
             name: _with_interval(measured, digits)
-            if isinstance(measured, Estimate)
-            else (measured, "")
             for name, measured in verdict.measures(found).items()
         }
         for found in verdict.populations
@@ -117,16 +107,11 @@ def verdict_tables(verdict: Verdict) -> list[Table]:
 
 
 def _by_column(cells: _Cells) -> Table:
-    table = Table()
-    table.add_column("")
-    for population in cells:
-        table.add_column(population, justify="right")
+    rows: list[tuple[str, ...]] = []
     for name in _names(cells):
         numbers, intervals = zip(*(measures[name] for measures in cells.values()), strict=True)
-        table.add_row(name, *numbers)
-        if any(intervals):
-            table.add_row("", *intervals)
-    return table
+        rows += [(name, *numbers), *([("", *intervals)] if any(intervals) else [])]
+    return table_of("", ("", *cells), rows, left=[0])
 
 
 def _by_line(cells: _Cells, names: Sequence[str]) -> Table:
@@ -145,35 +130,28 @@ def _names(cells: _Cells) -> list[str]:
     return [*next(iter(cells.values()))]
 
 
-def verdict_json(verdict: Verdict) -> dict[str, Any]:
+def verdict_json(verdict: pu.Verdict) -> dict[str, Any]:
     """The verdict, for JSON; what is not defined is null."""
-    document: dict[str, Any] = _without_nan(
-        {
-            "true": verdict.true,
-            "metric": verdict.metric,
-            "confidence": verdict.confidence,
-            "sentence": verdict.sentence(),
-            "regret_sentence": verdict.regret_sentence(),
-            "populations": [asdict(found) for found in verdict.populations],
-            "pairs": [asdict(pair) for pair in verdict.pairs()],
-        }
-    )
-    return document
+    document = {
+        "true": verdict.true,
+        "metric": verdict.metric,
+        "confidence": verdict.confidence,
+        "sentence": verdict.sentence(),
+        "regret_sentence": verdict.regret_sentence(),
+        "populations": [asdict(found) for found in verdict.populations],
+        "pairs": [asdict(pair) for pair in verdict.pairs()],
+    }
+    finite: dict[str, Any] = json.loads(json.dumps(document), parse_constant=lambda _: None)
+    return finite
 
 
-def _with_interval(found: Estimate, digits: int) -> tuple[str, str]:
-    """A number, and its interval if it has one."""
+def _with_interval(found: Estimate | str, digits: int) -> tuple[str, str]:
+    """A number, and its interval if it has one; or a text."""
+    if isinstance(found, str):
+        return found, ""
     ends = [] if math.isnan(found.low) else [found.low, found.high]
     return _number(found.value, digits), " to ".join(_number(end, digits) for end in ends)
 
 
 def _number(value: float, digits: int) -> str:
     return "–" if math.isnan(value) else f"{round(value, digits) + 0.0:.{digits}f}"
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _without_nan(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

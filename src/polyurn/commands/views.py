@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.table import Table
 
+import polyurn as pu
 from polyurn.commands.console import parts_that_fit, print_json, say, show, warn
 from polyurn.errors import ParameterError
 from polyurn.model.component_summary import (
@@ -20,16 +21,13 @@ from polyurn.model.component_summary import (
     component_rows,
     many_components,
 )
-from polyurn.model.mdm import MDM
 from polyurn.storage.models import Saved, is_model, load_saved
 from polyurn.typed.json_form import to_json
 from polyurn.wording import counted, ranges
 
 if TYPE_CHECKING:  # showing a file need not load the search
-    from polyurn.comparison.comparison_results import Comparison
     from polyurn.comparison.style_comparison import StyleRow
-    from polyurn.model.style import Style
-    from polyurn.server.fit_results import Candidate, Fit
+    from polyurn.server.fit_results import Candidate
 
 _MOST_ROWS = 20  # of a table on a terminal
 
@@ -53,17 +51,14 @@ def check_order(data: Path, models: Iterable[Path] = ()) -> None:
     """Refuse a model in the place of a table, and tables in the place of models."""
     from polyurn.storage.table_files import is_table
 
-    for path in filter(is_model, [data]):
+    swapped = [(data, "model", "table")] if is_model(data) else []
+    for path, what, expected in swapped + [(m, "table", "model") for m in models if is_table(m)]:
         raise ParameterError(
-            f"{path} is a model where a table is expected: data first, then models"
-        )
-    for path in filter(is_table, models):
-        raise ParameterError(
-            f"{path} is a table where a model is expected: data first, then models"
+            f"{path} is a {what} where a {expected} is expected: data first, then models"
         )
 
 
-def read_model(path: Path) -> Saved[MDM]:
+def read_model(path: Path) -> Saved[pu.MDM]:
     """Read an MDM file; warn about each part that could not be read."""
     saved = load_saved(path)
     for line in saved.provenance.left_out:
@@ -71,7 +66,7 @@ def read_model(path: Path) -> Saved[MDM]:
     return saved
 
 
-def show_learned(saved: Saved[MDM], *, as_json: bool, is_kept: bool) -> None:
+def show_learned(saved: Saved[pu.MDM], *, as_json: bool, is_kept: bool) -> None:
     """A mixture that was just learned: its rounds, and the parameters unless they are in a file."""
     provenance = saved.provenance
     if as_json:
@@ -89,7 +84,7 @@ def show_learned(saved: Saved[MDM], *, as_json: bool, is_kept: bool) -> None:
         show(mdm_table(saved.model, saved.categories))
 
 
-def say_learned(saved: Saved[MDM]) -> None:
+def say_learned(saved: Saved[pu.MDM]) -> None:
     """Sentences about a mixture that was just learned."""
     fit, privacy = saved.provenance.fit, saved.provenance.privacy
     assert fit is not None
@@ -126,7 +121,7 @@ def say_learned(saved: Saved[MDM]) -> None:
     say_findings(saved.model, saved.categories)
 
 
-def say_findings(mdm: MDM, categories: tuple[str, ...] | None) -> None:
+def say_findings(mdm: pu.MDM, categories: tuple[str, ...] | None) -> None:
     """A sentence about each component of a mixture with splits."""
     if mdm.splits is None:
         return
@@ -137,7 +132,7 @@ def say_findings(mdm: MDM, categories: tuple[str, ...] | None) -> None:
         say(f"component {k + 1}: {found.words(names)}")
 
 
-def mdm_table(mdm: MDM, categories: tuple[str, ...] | None) -> Table:
+def mdm_table(mdm: pu.MDM, categories: tuple[str, ...] | None) -> Table:
     """One row per component; of many, the largest, and a sentence about all."""
     heads = list(HEADS)
     if mdm.splits is not None:
@@ -149,12 +144,12 @@ def mdm_table(mdm: MDM, categories: tuple[str, ...] | None) -> Table:
     return table_of(title, heads, component_rows(mdm, categories), left=[4])
 
 
-def names_of(mdm: MDM, categories: tuple[str, ...] | None) -> tuple[str, ...]:
+def names_of(mdm: pu.MDM, categories: tuple[str, ...] | None) -> tuple[str, ...]:
     """The names of the categories, or their numbers."""
     return categories or tuple(str(j) for j in range(mdm.n_categories))
 
 
-def mdm_json(mdm: MDM, categories: tuple[str, ...] | None) -> dict[str, Any]:
+def mdm_json(mdm: pu.MDM, categories: tuple[str, ...] | None) -> dict[str, Any]:
     """The parameters, for JSON."""
     return {
         "n_components": mdm.n_components,
@@ -170,7 +165,7 @@ def mdm_json(mdm: MDM, categories: tuple[str, ...] | None) -> dict[str, Any]:
     }
 
 
-def _errors_json(mdm: MDM) -> dict[str, Any] | None:
+def _errors_json(mdm: pu.MDM) -> dict[str, Any] | None:
     errors = mdm.standard_errors
     if errors is None:
         return None
@@ -184,7 +179,7 @@ def _errors_json(mdm: MDM) -> dict[str, Any] | None:
     return {name: listed(getattr(errors, name).tolist()) for name in names}
 
 
-def _splits_json(mdm: MDM, names: tuple[str, ...]) -> dict[str, Any]:
+def _splits_json(mdm: pu.MDM, names: tuple[str, ...]) -> dict[str, Any]:
     from polyurn.model.split_findings import findings
 
     assert mdm.splits is not None
@@ -193,7 +188,7 @@ def _splits_json(mdm: MDM, names: tuple[str, ...]) -> dict[str, Any]:
     return {**to_json(mdm.splits), **more, "findings": found}
 
 
-def choice_table(choice: "Fit") -> Table:
+def choice_table(choice: "pu.Fit") -> Table:
     """One row per number of components, of many the best; the chosen one is marked."""
     best = choice.best_candidates(_MOST_ROWS)
 
@@ -207,17 +202,12 @@ def choice_table(choice: "Fit") -> Table:
         f"held-out log-likelihood per client ({counted(choice.n_held_out, 'client')})",
         ("K", "mean ± 95 %", "behind (s.e.)", "rounds", "parameters", ""),
         [
-            (
-                str(c.n_components),
-                f"{c.log_likelihood:.4f} ± {HALF_WIDTH * c.standard_error:.4f}",
-                f"{c.behind:.4f} ({c.behind_error:.4f})",
-                f"{c.n_rounds:,}",
-                f"{c.n_parameters:,}",
-                state(c),
-            )
+            (str(c.n_components), f"{c.log_likelihood:.4f} ± {HALF_WIDTH * c.standard_error:.4f}",
+             f"{c.behind:.4f} ({c.behind_error:.4f})", f"{c.n_rounds:,}", f"{c.n_parameters:,}",
+             state(c))
             for c in best
         ],
-    )
+    )  # fmt: skip
     captions = []
     if any(c.overtaken for c in best):
         captions.append("early: a smaller K was already better than this one could become")
@@ -233,21 +223,17 @@ def candidates_table(candidates: Sequence[dict[str, Any]], chosen: int) -> Table
         "log-likelihood per client, with noise",
         ("K", "behind the best", "noise (s.d.)", ""),
         [
-            (
-                str(one["n_components"]),
-                f"{one['behind']:.4f}",
-                f"{one['noise']:.4f}",
-                "chosen" if one["n_components"] == chosen else "",
-            )
+            (str(one["n_components"]), f"{one['behind']:.4f}", f"{one['noise']:.4f}",
+             "chosen" if one["n_components"] == chosen else "")
             for one in candidates
         ],
-    )
+    )  # fmt: skip
 
 
 # --------------------------------------------------------------------------------------- styles
 
 
-def style_table(style: "Style") -> Table:
+def style_table(style: "pu.Style") -> Table:
     """One row per direction: what it carries, and the variances B, V and E in it with their errors."""
 
     def cell(name: str, k: int) -> str:
@@ -259,14 +245,11 @@ def style_table(style: "Style") -> Table:
         f"styles of {counted(style.n_clients, 'client')}",
         ("direction", "carries", "mean", "B: shared", "V: by label", "E: within"),
         [
-            (
-                str(k + 1),
-                f"{style.carried[k]:.0%}",
-                *(cell(name, k) for name in ("mean", "shared", "by_label", "within")),
-            )
+            (str(k + 1), f"{style.carried[k]:.0%}",
+             *(cell(name, k) for name in ("mean", "shared", "by_label", "within")))
             for k in range(style.n_directions)
         ],
-    )
+    )  # fmt: skip
     table.caption = (
         f"{style.between:.0%} of the variance within labels lies between clients; B eigenvalues "
         + " ".join(f"{value:z.2f}" for value in style.eigenvalues[0])
@@ -274,7 +257,7 @@ def style_table(style: "Style") -> Table:
     return table
 
 
-def style_json(saved: "Saved[Style]") -> dict[str, Any]:
+def style_json(saved: "Saved[pu.Style]") -> dict[str, Any]:
     """The same numbers and more, for JSON."""
     names, style = ("mean", "shared", "by_label", "within"), saved.model
     errors = style.errors
@@ -297,7 +280,7 @@ def style_json(saved: "Saved[Style]") -> dict[str, Any]:
 # ---------------------------------------------------------------------------------- comparisons
 
 
-def comparison_tables(verdict: "Comparison") -> list[Table]:
+def comparison_tables(verdict: "pu.Comparison") -> list[Table]:
     """One column per population, one line per measure; as many tables as the terminal needs."""
     head, *lines = verdict.table()
     title = f"how alike to {counted(verdict.n_clients, 'true client')}"

@@ -1,21 +1,23 @@
-"""`polyurn zoo` and `polyurn zoo show`: models of real federations that come with polyurn."""
+"""`polyurn zoo`, `zoo show` and `compare-to-zoo`: models of real federations that come with polyurn."""
 
 import sys
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.text import Text
 
+import polyurn as pu
 from polyurn.commands.console import print_json, say, show
 from polyurn.commands.declare import Unless, argument, option
-from polyurn.commands.options import AS_JSON
+from polyurn.commands.options import AS_JSON, SEED, ColumnOptions
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from polyurn.zoo.cards import Card
+    from polyurn.zoo.neighbours import Neighbours
 
 
 def zoo_command(
@@ -32,7 +34,6 @@ def zoo_command(
     """
     from polyurn.storage.files import write_whole
     from polyurn.typed.json_form import to_json
-    from polyurn.zoo.federations import card, names
     from polyurn.zoo.zoo_page import zoo_page
 
     if context.invoked_subcommand is not None:
@@ -44,7 +45,7 @@ def zoo_command(
         if sys.stderr.isatty():
             webbrowser.open(address)
         return
-    cards = [card(name) for name in names()]
+    cards = [pu.zoo.card(name) for name in pu.zoo.names()]
     if as_json:
         print_json({"federations": [to_json(one) for one in cards]})
     else:
@@ -60,9 +61,8 @@ def show_command(
     Example: `polyurn zoo show celeba_hair`
     """
     from polyurn.typed.json_form import to_json
-    from polyurn.zoo.federations import card
 
-    found = card(name.removeprefix("zoo:"))
+    found = pu.zoo.card(name.removeprefix("zoo:"))
     if as_json:
         print_json(to_json(found))
     else:
@@ -75,17 +75,12 @@ def _list(cards: "list[Card]") -> "Table":
     from polyurn.commands.views import table_of
 
     rows = [
-        (
-            one.name,
-            f"{one.n_clients:,}",
-            str(one.n_categories),
-            f"{one.sizes[1]:,.0f}",
-            f"{one.profile.heterogeneity.alpha.value:.2g}".replace("inf", "∞"),
-            f"{one.profile.dispersion.value:.2g}",
-            f"{one.likeness['mdm'].auc.value:.2f}" + ("" if one.passes else " *"),
-        )
+        (one.name, f"{one.n_clients:,}", str(one.n_categories), f"{one.sizes[1]:,.0f}",
+         f"{one.profile.heterogeneity.alpha.value:.2g}".replace("inf", "∞"),
+         f"{one.profile.dispersion.value:.2g}",
+         f"{one.likeness['mdm'].auc.value:.2f}" + ("" if one.passes else " *"))
         for one in cards
-    ]
+    ]  # fmt: skip
     heads = ("name", "clients", "C", "points", "α", "dispersion", "AUC")
     return table_of("Real federations (*: simulated clients differ)", heads, rows, left=[0])
 
@@ -113,3 +108,65 @@ def _facts(found: "Card") -> "Table":
         rows.append((f"{name}, held out", f"{energy}, AUC {one.auc:.2f}"))
     rows.append(("made by", found.command))
     return table_of(f"{found.name}: {found.title}", ("", ""), rows, left=[0, 1])
+
+
+_SHOWN = 8  # federations; --json has them all
+
+
+def compare_to_zoo_command(
+    *,
+    clients: Path = argument(
+        "CLIENTS",
+        "A partition (.json or .parquet), with --labels; a table of clients; or a mixture, such as one "
+        "that was fitted to the sums of a live federation.",
+    ),
+    labels: Path | None = option(None, "CSV, Parquet or .npz: the data of a partition."),
+    columns: ColumnOptions,
+    seed: int = SEED,
+    as_json: bool = AS_JSON,
+) -> None:
+    """Find the federations of the zoo that clients resemble, and how different the clients are.
+
+    Examples: `polyurn compare-to-zoo partition.json --labels labels.csv`,
+    `polyurn compare-to-zoo clients.csv`
+    """
+    from polyurn.typed.json_form import to_json
+
+    found = pu.zoo.nearest(_read(clients, labels, columns, seed), rng=seed)
+    if as_json:
+        print_json(to_json(found))
+        return
+    show(_table(found))
+    profile, own = found.profile, found.profile.heterogeneity
+    say(f"{found.n_clients:,} clients, about Dirichlet({own.alpha:.3g}), {profile.in_words}")
+    say(
+        f"Jensen-Shannon {own.jensen_shannon:.3g}, Hellinger {profile.hellinger:.3g}, effective labels "
+        f"{own.effective_categories:.3g}, correlation {profile.correlation:.3g}"
+    )
+
+
+def _read(clients: Path, labels: Path | None, columns: ColumnOptions, seed: int) -> Any:
+    """Histograms, or a mixture."""
+    from polyurn.commands.views import read_model
+    from polyurn.sources.clients import read_all, some_of
+    from polyurn.sources.points import PointFile
+    from polyurn.storage.models import is_model
+
+    if labels is not None:
+        names, codes = PointFile.read(labels, say).labelled(columns.category)
+        n_labels = names if isinstance(names, int) else len(names)
+        return pu.load_partition(clients).histograms(codes, n_labels)
+    if is_model(clients):
+        return read_model(clients).model
+    return some_of(read_all(clients, columns.reading()), say, seed=seed).counts
+
+
+def _table(found: "Neighbours") -> "Table":
+    from polyurn.commands.views import table_of
+
+    rows = [
+        (row.name, pu.zoo.card(row.name).title, f"{row.labels:.4f}", f"{row.sizes:.1f}")
+        for row in found.rows[:_SHOWN]
+    ]
+    heads = ("federation", "", "labels (energy distance)", "sizes (doublings)")
+    return table_of("The nearest federations", heads, rows, left=[0, 1])

@@ -12,9 +12,8 @@ from polyurn.comparison.estimates import Estimate
 from polyurn.comparison.summaries import Dispersion, Heterogeneity
 from polyurn.errors import ParameterError
 from polyurn.typed.arguments import checked
-from polyurn.typed.data_frame import data_frame
 from polyurn.typed.json_form import Count, from_json, to_json
-from polyurn.typed.plotted import Plotted
+from polyurn.typed.plotted import Plotted, data_frame
 from polyurn.wording import aligned, counted
 
 SIMULATED = "mdm"  # the population that the verdict is about, where it is among them

@@ -309,7 +309,7 @@ def load_public_keys(path: str | os.PathLike[str], *, number: int) -> NodeEntry:
 
 
 def bucket_key(path: str | os.PathLike[str]) -> bytes:
-    """A node's secret key for its clients' buckets (`client/buckets.py`): 32 bytes, drawn once.
+    """A node's secret key for its clients' buckets (`client/cohort.py`): 32 bytes, drawn once.
 
     The file is an OpenSSH key like the node's others and is never overwritten. Keep a copy: another key
     changes the clients' buckets.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from polyurn.client.answers import answer_rows
-from polyurn.client.buckets import keyed_buckets
+from polyurn.client.cohort import keyed_buckets
 from polyurn.client.private_answers import with_noise
 from polyurn.client.rows import packed
 from polyurn.errors import BudgetError, InputError, PolyurnError, RefusedError, SecureSumError

@@ -16,7 +16,7 @@ from polyurn.client.columns import as_arrow, check_missing, column_counts
 from polyurn.client.counting import Histograms
 from polyurn.client.layout import NO_COLUMNS
 from polyurn.client.tables import layout_histograms, observed_categories, table_layout
-from polyurn.counts import Counts, check_counts, client_sizes, short_list
+from polyurn.counts import Counts, check_counts, client_sizes
 from polyurn.errors import CountsError, ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.model.names import names_of
@@ -26,7 +26,7 @@ from polyurn.server.fit_settings import DEFAULT, Policy, Settings, Shape, SizeMo
 from polyurn.server.fitting import DEAR_ROUNDS, ROUNDS, Components, fit_sums
 from polyurn.typed.arguments import checked
 from polyurn.wire import Aggregator
-from polyurn.wording import counted
+from polyurn.wording import counted, listed
 
 
 @checked
@@ -200,7 +200,7 @@ def _table(table: object, n_categories: int | None) -> tuple[Counts, tuple[str, 
         )
     check_missing(frame, names)
     columns = np.stack([column_counts(frame, name) for name in names], axis=1)
-    how = f"one row per client; the categories are {short_list(names)}"
+    how = f"one row per client; the categories are {listed(names)}"
     return check_counts(columns, n_categories=n_categories), tuple(names), how
 
 

@@ -21,7 +21,6 @@ from polyurn.counts import (
     distinct,
     gathered,
     row_blocks,
-    short_list,
 )
 from polyurn.errors import CountsError, ParameterError
 from polyurn.memory import check_memory
@@ -51,7 +50,7 @@ from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import EqualArrays, floats, numbers, symmetric
 from polyurn.typed.declared import IF_GIVEN, UNSENT, Bools, Floats, Ints, Seed, Shape
 from polyurn.typed.plotted import Plotted
-from polyurn.wording import counted
+from polyurn.wording import counted, listed
 
 # A Pólya urn costs a step per point, a Dirichlet and a multinomial draw one per category, ten times as
 # long. The urn has to be compiled or loaded first, which small tables are not worth.
@@ -458,7 +457,7 @@ class MDM(Plotted, EqualArrays):
     def __repr__(self) -> str:
         shape = f"n_components={self.n_components}, n_categories={self.n_categories}"
         if self.categories is not None:
-            shape += f" ({short_list(self.categories)})"
+            shape += f" ({listed(self.categories)})"
         if self.splits is not None:
             shape += ", with laws" if self.splits.laws else ", with splits"
         return f"MDM({shape}, max_size={self.max_size}, weights={self.weights.round(3).tolist()})"

@@ -13,9 +13,10 @@ from typing import Literal, TypeAlias
 import numpy as np
 import scipy  # `scipy.sparse` is loaded when it is used
 
-from polyurn.counts import Counts, check_counts, check_texts, short_list
+from polyurn.counts import Counts, check_counts, check_texts
 from polyurn.errors import CountsError, ParameterError
 from polyurn.typed.declared import Ints
+from polyurn.wording import listed
 
 # How one side's names become the other's: {old: new}, the same where it has none; or both in order.
 Match: TypeAlias = Mapping[str, str] | Literal["position"]
@@ -74,7 +75,7 @@ def check_own(
     names, own = check_names(given, n_categories), names_of(owner)
     if names is not None and own is not None and names != own:
         raise ParameterError(
-            f"expected its own names of categories, {short_list(own)}, got {short_list(names)}; leave "
+            f"expected its own names of categories, {listed(own)}, got {listed(names)}; leave "
             "them out"
         )
     return own if names is None else names
@@ -102,9 +103,7 @@ def positions(theirs: Side, ours: Side, match: Match | None = None) -> Ints:
         names = renamed(names, match)
         found, unknown = known, [name for name in names if name not in known]
     if unknown:
-        which = (
-            f", where {short_list(unknown)} do not match" if [*unknown] != [*_texts(theirs)] else ""
-        )
+        which = f", where {listed(unknown)} do not match" if [*unknown] != [*_texts(theirs)] else ""
         raise CountsError(
             f"expected {in_words(ours)}, got {in_words(theirs)}{which}; say what they are called "
             "(match={'theirs': 'ours'}, --map OLD=NEW,...), or take as many, in the same order "
@@ -167,5 +166,5 @@ def _texts(side: Side) -> Sequence[str]:
 def in_words(side: Side) -> str:
     """A side of an error about names."""
     if isinstance(side, Sequence):
-        return f"the {len(side):,} categories {short_list(side)}"
+        return f"the {len(side):,} categories {listed(side)}"
     return f"{side:,} categories without names, 0 to {side - 1}"

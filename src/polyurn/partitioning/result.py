@@ -18,9 +18,8 @@ from polyurn.memory import check_memory
 from polyurn.model.names import Labels, Match, Side, positions
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import ids_of, numbers, plain_array
-from polyurn.typed.data_frame import data_frame
 from polyurn.typed.declared import Floats, Ints, Seed
-from polyurn.typed.plotted import Plotted
+from polyurn.typed.plotted import Plotted, data_frame
 from polyurn.wording import aligned, counted
 
 Shortfall: TypeAlias = Literal["reuse", "refuse", "resample"]

@@ -19,10 +19,9 @@ from polyurn.model.trees import MOST_LEARNED
 from polyurn.privacy.statement import Guarantee
 from polyurn.server.fit_settings import few_clients, few_held_out, largest_won
 from polyurn.typed.arguments import checked
-from polyurn.typed.data_frame import data_frame
 from polyurn.typed.declared import Floats
 from polyurn.typed.json_form import UNKEPT, Count
-from polyurn.typed.plotted import Plotted
+from polyurn.typed.plotted import Plotted, data_frame
 from polyurn.wire import ScoreStatistics
 from polyurn.wording import aligned, counted
 

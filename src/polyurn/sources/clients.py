@@ -7,7 +7,7 @@ file and the line.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -24,7 +24,7 @@ from polyurn.client.tables import (
     table_layout,
     with_names,
 )
-from polyurn.counts import check_counts, client_sizes, digest, drop_empty, short_list
+from polyurn.counts import check_counts, client_sizes, digest, drop_empty
 from polyurn.errors import CountsError, FileError, ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.model.names import Match, laid
@@ -33,7 +33,7 @@ from polyurn.storage.provenance import DataProvenance
 from polyurn.storage.shards import ShardFolder, draw_clients, is_shard_folder, open_shards
 from polyurn.storage.table_files import naming, read_table
 from polyurn.typed.declared import Bools, Ints
-from polyurn.wording import counted
+from polyurn.wording import counted, listed
 
 if TYPE_CHECKING:
     from polyurn.wire import Aggregator
@@ -137,34 +137,21 @@ class PackedClients:
     """All clients of a folder of shards, with the interface of a `ClientTable`."""
 
     folder: ShardFolder
+    path: Path
+    columns: Columns
+    shape: tuple[int, int]
+    categories: tuple[str, ...]
+    n_points: int
+    max_size: int
+    digest: str
 
-    @property
-    def path(self) -> Path:
-        return self.folder.path
-
-    @property
-    def columns(self) -> Columns:
-        return Columns(self.folder.client, self.folder.category, self.folder.count)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.folder.n_clients, self.folder.n_categories
-
-    @property
-    def categories(self) -> tuple[str, ...]:
-        return self.folder.categories
-
-    @property
-    def n_points(self) -> int:
-        return self.folder.totals.n_points
-
-    @property
-    def max_size(self) -> int:
-        return self.folder.totals.max_size
-
-    @property
-    def digest(self) -> str:
-        return self.folder.digest
+    @classmethod
+    def of(cls, folder: ShardFolder) -> Self:
+        """The clients of a folder that has been opened."""
+        columns, totals = Columns(folder.client, folder.category, folder.count), folder.totals
+        shape = folder.n_clients, folder.n_categories
+        sums = totals.n_points, totals.max_size
+        return cls(folder, folder.path, columns, shape, folder.categories, *sums, folder.digest)
 
     def aggregator(
         self, *, seed: int, sampling: Any, threads: int, scheduler: str | None = None
@@ -207,7 +194,7 @@ def read_all(
     """The clients of a table, or of a folder of packed ones."""
     if not is_shard_folder(path):
         return read_clients(path, reading, declared)
-    return PackedClients(_opened(path, reading, declared))
+    return PackedClients.of(_opened(path, reading, declared))
 
 
 def some_of(read: "ClientTable | PackedClients", say: Say, *, seed: int) -> ClientTable:
@@ -250,13 +237,10 @@ def _fitted(saved: Saved[MDM], read: ClientTable | PackedClients) -> Bools | Non
     Those who judged the model are drawn again, and have to be as likely as the file says. Packed clients
     may be too many for that, and the file of a sampled cohort states no likelihood of all.
     """
-    origin, data = saved.provenance, saved.provenance.data
-    if not isinstance(data, DataProvenance):
+    origin, data, fit = saved.provenance, saved.provenance.data, saved.provenance.fit
+    if not isinstance(data, DataProvenance) or fit is None or not fit.rounds:
         return None
     if data != data_provenance(read, held_out=data.held_out):
-        return None
-    fit = origin.fit
-    if fit is None or not fit.rounds:
         return None
     judges: Bools = np.ones(read.shape[0], dtype=bool)
     if fit.joined:
@@ -270,8 +254,7 @@ def _fitted(saved: Saved[MDM], read: ClientTable | PackedClients) -> Bools | Non
     else:
         return None
     if isinstance(read, ClientTable) and n == judges.sum():
-        judged = replace(read, counts=read.counts[judges])  # with its names
-        mean = saved.model.logpmf(judged).mean()
+        mean = saved.model.logpmf(replace(read, counts=read.counts[judges])).mean()  # by name
         return fitted if np.isclose(mean, stated, rtol=_SAME) else None
     return fitted if n <= judges.sum() else None
 
@@ -315,9 +298,8 @@ def histograms_of(
 
 def shown_categories(table: Any, layout: Layout) -> int | tuple[str, ...]:
     """The categories that occur in a table."""
-    if layout.category is None:
-        return layout.wide
-    return observed_categories(table, category=layout.category)
+    column = layout.category
+    return layout.wide if column is None else observed_categories(table, category=column)
 
 
 def data_provenance(
@@ -326,15 +308,11 @@ def data_provenance(
     """What a model that is fitted to them keeps of them: names and sums, no client."""
     category = read.columns.category
     return DataProvenance(
-        file=read.path.name,
-        n_clients=read.shape[0],
-        n_categories=read.shape[1],
-        n_points=read.n_points,
-        client=read.columns.client,
-        category=None if category is None else column_text(category),
-        count=read.columns.count,
+        file=read.path.name, n_clients=read.shape[0], n_categories=read.shape[1],
+        n_points=read.n_points, client=read.columns.client,
+        category=None if category is None else column_text(category), count=read.columns.count,
         held_out=held_out,
-    )
+    )  # fmt: skip
 
 
 def _opened(path: Path, reading: Reading, declared: Declared) -> ShardFolder:
@@ -352,29 +330,24 @@ def _opened(path: Path, reading: Reading, declared: Declared) -> ShardFolder:
     folder = open_shards(path)
     if declared is None:
         reading.say(f"{counted(folder.n_categories, 'category')}, as {path} was packed")
-    else:
-        with naming(path):
-            _check_packed(folder.categories, declared, over=reading.over)
-    return folder
-
-
-def _check_packed(packed: tuple[str, ...], declared: int | tuple[str, ...], *, over: bool) -> None:
-    """Refuse packed clients whose categories are not the declared ones, in their order."""
-    names = category_names(declared)
-    if packed != names and (over or isinstance(declared, tuple) or len(packed) != len(names)):
+        return folder
+    packed, names = folder.categories, category_names(declared)
+    by_name = reading.over or isinstance(declared, tuple)
+    if packed != names and (by_name or len(packed) != len(names)):
         raise CountsError(
-            f"expected the {len(names)} declared categories {short_list(names)}, got packed clients of "
-            f"{len(packed)} that are not the same, or in another order: {short_list(packed)}; pack the "
-            "tables with --categories"
+            f"{path}: expected the {len(names)} declared categories {listed(names)}, got packed "
+            f"clients of {len(packed)} that are not the same, or in another order: "
+            f"{listed(packed)}; pack the tables with --categories"
         )
+    return folder
 
 
 def _shown(categories: int | tuple[str, ...]) -> str:
     """The message about categories that were not declared."""
+    n, where = len(category_names(categories)), ", from the table"
     if isinstance(categories, tuple) and all(name.isdecimal() for name in categories):
-        return (
-            f"{counted(len(categories), 'category')} from the table, whose numbers are taken as names, "
-            "because most numbers up to the largest do not occur; declare them with --categories"
+        where = (
+            " from the table, whose numbers are taken as names, because most numbers up to the largest "
+            "do not occur"
         )
-    n = categories if isinstance(categories, int) else len(categories)
-    return f"{counted(n, 'category')}, from the table; declare them with --categories"
+    return f"{counted(n, 'category')}{where}; declare them with --categories"

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,14 +22,19 @@ from polyurn.client.tables import category_codes, known_codes, observed_categori
 from polyurn.errors import CountsError, FileError, ParameterError, RowError
 from polyurn.model.names import in_words
 from polyurn.model.style import Style
-from polyurn.model.style_coordinates import feature_rows, label_codes
+from polyurn.model.style_coordinates import StyleSpace, feature_rows, label_codes, style_space
 from polyurn.sources.clients import Declared, Say
 from polyurn.storage.models import Saved, load_saved
 from polyurn.storage.npz_files import read_record_arrays
 from polyurn.storage.table_files import arrow, naming, read_table
 from polyurn.typed.arrays import ids_of
 from polyurn.typed.declared import Ints
-from polyurn.wording import counted
+from polyurn.wording import counted, listed
+
+if TYPE_CHECKING:
+    from polyurn.federation.folder import Federation
+
+_SHOWN = 4  # categories that proxy points lack, by their names
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,12 +115,9 @@ class PointFile:
         return labels, self.codes(labels, column)
 
     def codes(
-        self,
-        declared: int | tuple[str, ...],
-        column: str | Sequence[str],
-        lacks: str = "",
+        self, declared: int | tuple[str, ...], column: str | Sequence[str], lacks: str = "",
         advice: str = "take proxy points of every label",
-    ) -> Ints:
+    ) -> Ints:  # fmt: skip
         """The number of each point's label, shape (n_points,).
 
         `lacks` begins the error about an undeclared label (such as "proxy.csv has no point"), and
@@ -138,9 +140,8 @@ class PointFile:
         """All rows as a table, the features of an archive in the column "features"."""
         if self.array is None:
             return self.table
-        return self.table.append_column(
-            "features", arrow("writing tables").array([*feature_rows(self.array)])
-        )
+        features = arrow("writing tables").array([*feature_rows(self.array)])
+        return self.table.append_column("features", features)
 
     def texts(self, name: str) -> list[str]:
         """A column of texts, such as the paths of files."""
@@ -205,50 +206,32 @@ class Points:
     columns: tuple[str, ...] | None
 
 
-def read_points(
-    path: Path,
-    *,
-    label: str | None,
-    client: str | None = None,
-    features: Sequence[str] | None,
-    declared: Declared,
-    say: Say,
-) -> Points:
-    """The points of a file; labels and features that are not named are found in it."""
-    file = PointFile.read(path, say)
+def read_records(
+    proxy: Path, clients: Path, *, label: str | None, client: str | None,
+    features: Sequence[str] | None, declared: Declared, say: Say,
+) -> tuple[Points, Records]:  # fmt: skip
+    """Proxy points, and clients' records with the same labels and features.
+
+    Labels and features that are not named are found in the proxy file.
+    """
+    if is_archive(proxy) != is_archive(clients):
+        raise FileError(f"expected two tables or two .npz files, got {proxy} and {clients}")
+    file = PointFile.read(proxy, say)
     file.refuse_names({"--category": label, "--client": client, "--features": features})
     if file.array is not None and isinstance(declared, tuple):
         raise ParameterError("expected --categories as a number with .npz files, whose labels are")
     column = file.label_column(label)
-    declared = file.shown_labels(column) if declared is None else declared
-    codes = file.codes(declared, column)
+    labels = file.shown_labels(column) if declared is None else declared
+    codes = file.codes(labels, column)
     names = file.feature_columns(features, leave_out=(column, client or "client"), say=say)
-    return Points(file.features(names), codes, declared, names)
-
-
-def read_records(
-    proxy: Path,
-    clients: Path,
-    *,
-    label: str | None,
-    client: str | None,
-    features: Sequence[str] | None,
-    declared: Declared,
-    say: Say,
-) -> tuple[Points, Records]:
-    """Proxy points, and clients' records with the same labels and features."""
-    if is_archive(proxy) != is_archive(clients):
-        raise FileError(f"expected two tables or two .npz files, got {proxy} and {clients}")
-    points = read_points(
-        proxy, label=label, client=client, features=features, declared=declared, say=say
-    )
+    points = Points(file.features(names), codes, labels, names)
     held = PointFile.read(clients, say)
     column, whose = held.label_column(label), held.client_column(client)
     if declared is None:
-        held.codes(points.declared, column, lacks=f"{proxy} has no point")
-    rows = held.features(points.columns)
+        held.codes(labels, column, lacks=f"{proxy} has no point")
+    rows = held.features(names)
     held.check_n_features(rows, points.features.shape[1], proxy)
-    return points, held.records(points.declared, column, whose, rows)
+    return points, held.records(labels, column, whose, rows)
 
 
 def styled_features(
@@ -282,14 +265,80 @@ def style_columns(path: Path, columns: str | None, where: Path) -> Sequence[str]
     return names
 
 
+def saved_space(path: Path, federation: "Federation") -> tuple[StyleSpace, tuple[str, ...] | None]:
+    """The style space of a file, if it fits the federation, and the columns of its features."""
+    space = load_saved(path, StyleSpace).model
+    if space.n_labels != federation.n_categories:
+        raise FileError(
+            f"{path}: expected a space of {counted(federation.n_categories, 'label')}, the federation's "
+            f"categories, got {space.n_labels}"
+        )
+    return space, _declared_columns(space.n_features, federation, path)
+
+
+def proxy_space(
+    path: Path, federation: "Federation", *, label: str | None, features: Sequence[str] | None,
+    n_directions: int | None, most_directions: int, radius: float | None, say: Say,
+) -> tuple[StyleSpace, tuple[str, ...] | None]:  # fmt: skip
+    """The style space of proxy points whose labels are the federation's categories, and its columns.
+
+    Without `n_directions` there is one per feature, and at most `most_directions`.
+    """
+    file = PointFile.read(path, say)
+    file.refuse_names({"--category": label, "--features": features})
+    column, n_labels = label or "label", federation.n_categories
+    advice = (
+        f"take the federation's {counted(n_labels, 'category')}, in an archive as numbers from 0"
+    )
+    lacks = "the federation has no category"
+    codes = file.codes(federation.declared, column, lacks=lacks, advice=advice)
+    names = category_names(federation.declared)
+    lacking = [names[k] for k in np.setdiff1d(np.arange(len(names)), codes)]
+    if lacking:  # a style could not be measured
+        raise CountsError(
+            f"{path}: expected points of each of the federation's {len(names)} categories, got none of "
+            f"{listed(lacking, _SHOWN)}"
+        )
+    columns: tuple[str, ...] | None
+    if file.array is None:
+        columns = file.feature_columns(
+            features or federation.features, leave_out=(column, "client"), say=say
+        )
+        federation.check_features(columns or ())
+        rows = file.features(columns)
+        columns = columns if columns and len(columns) == rows.shape[1] else None
+    else:
+        rows = file.features(None)
+        columns = _declared_columns(rows.shape[1], federation, path)
+    try:
+        space = style_space(
+            rows, codes, n_labels=n_labels, radius=radius,
+            n_directions=n_directions or min(most_directions, rows.shape[1]),
+        )  # fmt: skip
+    except ParameterError as error:
+        raise CountsError(f"{path}: {error}") from None
+    return space, columns
+
+
+def _declared_columns(
+    n_features: int, federation: "Federation", path: Path
+) -> tuple[str, ...] | None:
+    """The declared names of an array's features; a different number of them is an error."""
+    declared = federation.features
+    if declared is None or len(declared) == 1 < n_features:  # it is a column of lists
+        return None
+    if len(declared) != n_features:
+        raise FileError(
+            f"{path}: expected {counted(len(declared), 'feature')}, as the federation has declared, got "
+            f"{n_features}"
+        )
+    return declared
+
+
 def read_pictures(
-    path: Path,
-    style: Saved[Style],
-    *,
-    label: str | None,
-    features: Sequence[str] | None,
+    path: Path, style: Saved[Style], *, label: str | None, features: Sequence[str] | None,
     shape: str | None,
-) -> tuple[NDArray[Any], Ints]:
+) -> tuple[NDArray[Any], Ints]:  # fmt: skip
     """Points as a report shows them, shape (n_points, ...): as an archive has them, or of this shape."""
     file = PointFile.read(path)
     file.refuse_names({"--features": features})

@@ -37,7 +37,6 @@ _BYTES_PER_FEATURE = 41
 # Less memory needs no message.
 _LARGE = 2**29
 
-
 # A mixture with these labels, which points have so often as these codes occur.
 Relabel: TypeAlias = Callable[[Saved[MDM], int | tuple[str, ...], Ints], Saved[MDM]]
 
@@ -66,13 +65,9 @@ class ProxyClients:
 
 
 def read_proxy(
-    file: PointFile,
-    clients: Path | Saved[MDM],
-    reading: Reading,
-    declared: Declared,
-    redraw_from: Saved[MDM] | None = None,
-    relabelled: Relabel | None = None,
-) -> ProxyClients:
+    file: PointFile, clients: Path | Saved[MDM], reading: Reading, declared: Declared,
+    redraw_from: Saved[MDM] | None = None, relabelled: Relabel | None = None,
+) -> ProxyClients:  # fmt: skip
     """The labels of the proxy data, and clients of a table or of an MDM with the same categories.
 
     The category's column is asked for in the proxy data and in the table, either of which may lack it.
@@ -86,10 +81,8 @@ def read_proxy(
         declared, reading = model.declared, reading.like(model)
     with naming(file.path):
         column, is_asked = _category_column(file, reading, clients)
-        crossed = not isinstance(column, str)
-        points, kept = reading.whole_rows(
-            file.table, (column,) if isinstance(column, str) else column
-        )
+        parts = (column,) if isinstance(column, str) else column
+        points, kept = reading.whole_rows(file.table, parts)
     if relabelled is not None and isinstance(clients, Saved):
         shown = replace(file, table=points)
         declared = shown.shown_labels(column)
@@ -101,7 +94,7 @@ def read_proxy(
     with naming(file.path, kept):
         if reading.match:
             points, column = with_names(points, column, declared, reading.match, reading.say)
-        codes, positions = _held(points, declared, column, crossed, reading.say)
+        codes, positions = _held(points, declared, column, len(parts) > 1, reading.say)
     positions = positions if kept is None else kept[positions]
     # Labels are codes from here on, and have no names.
     drawn_from = None if model is None else replace(model.model, categories=None)
@@ -132,8 +125,8 @@ def _categories_of_both(
     else:  # numbers with numbers, names with names
         names = [names for names in (of_points, of_clients) if not isinstance(names, int)]
         found = tuple(sorted(set().union(*names)))
-    n = len(category_names(found))
-    reading.say(f"{counted(n, 'category')}, from the tables; declare them with --categories")
+    n = counted(len(category_names(found)), "category")
+    reading.say(f"{n}, from the tables; declare them with --categories")
     return found
 
 
@@ -163,12 +156,9 @@ def _category_column(
 
 
 def _held(
-    points: Any,
-    categories: int | tuple[str, ...],
-    column: str | tuple[str, ...],
-    crossed: bool,
+    points: Any, categories: int | tuple[str, ...], column: str | tuple[str, ...], crossed: bool,
     say: Say,
-) -> tuple[Ints, Ints]:
+) -> tuple[Ints, Ints]:  # fmt: skip
     """The category of each proxy point that a client can hold, and the rows of these points.
 
     A value that is not a category is probably a mistake, and an error. A combination of crossed columns
@@ -188,14 +178,9 @@ def _held(
 
 
 def say_memory(
-    labels: Path,
-    clients: Path,
-    count: str | None,
-    say: Say,
-    *,
-    n_features: int = 0,
+    labels: Path, clients: Path, count: str | None, say: Say, *, n_features: int = 0,
     n_asked: int | None = None,
-) -> None:
+) -> None:  # fmt: skip
     """Say, before Parquet files are read, how much memory a partition takes, if it is much.
 
     Clients of an MDM file ask for `n_asked` points; by default, for every proxy point once. The rows of

@@ -184,8 +184,11 @@ def _kind(annotation: Any) -> _Kind | None:
     kind = origin or annotation
     if kind in _PLAIN:  # Callable[...], os.PathLike[...] and np.ndarray[...] of anything
         return _PLAIN[kind]
-    is_class = isinstance(kind, type) and kind is not object and not _is_of_numpy(kind)
-    return _instance(kind) if is_class else None
+    if kind is np.random.Generator:
+        return _instance(kind)
+    # ArrayLike and such: arrays are checked elsewhere.
+    is_class = isinstance(kind, type) and kind is not object
+    return _instance(kind) if is_class and kind.__module__.split(".")[0] != "numpy" else None
 
 
 def _ranged(plain: Any, ranges: list[Range]) -> _Kind | None:
@@ -209,9 +212,8 @@ def _union(members: tuple[Any, ...]) -> _Kind | None:
         members = tuple(_Seed if member is int else member for member in members)
     if os.PathLike in origins:
         members = tuple(member for member in members if member is not str)
-    kinds = [_kind(member) for member in members]
-    known = [kind for kind in kinds if kind is not None]
-    if len(known) < len(kinds):
+    known = [kind for member in members if (kind := _kind(member)) is not None]
+    if len(known) < len(members):
         return None
 
     def take(value: Any) -> Any:
@@ -312,11 +314,6 @@ def _listed(texts: Iterable[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def _is_of_numpy(kind: type) -> bool:
-    """Whether a type is numpy's (ArrayLike and such): arrays are checked elsewhere."""
-    return kind.__module__.split(".")[0] == "numpy" and kind is not np.random.Generator
-
-
 def _is_list(value: Any) -> bool:
     is_indexed = hasattr(value, "__len__") and hasattr(value, "__getitem__")
     is_other = isinstance(value, str | bytes | Mapping | type)
@@ -325,9 +322,8 @@ def _is_list(value: Any) -> bool:
 
 def _is_array(value: Any) -> bool:
     """Whether it can become an array; its numbers are checked where they are used."""
-    return isinstance(value, list | tuple) or (
-        hasattr(value, "__array__") and hasattr(value, "__len__")
-    )
+    has_all = all(hasattr(value, name) for name in ("__array__", "__len__"))
+    return has_all or isinstance(value, list | tuple)
 
 
 def _integer(value: Any) -> int:
@@ -336,17 +332,13 @@ def _integer(value: Any) -> int:
     return int(value)
 
 
-def _count(value: Any) -> int:
+def _seed(value: Any) -> Any:
+    """An integer of at least 0, or several, as numpy takes them."""
+    if isinstance(value, list | tuple) and value:
+        return [_seed(one) for one in value]
     if _integer(value) < 0:
         raise _UnfitError(got(value))
     return int(value)
-
-
-def _seed(value: Any) -> Any:
-    """An integer, or several, as numpy takes them."""
-    if not isinstance(value, list | tuple) or not value:
-        return _count(value)
-    return [_count(one) for one in value]
 
 
 def _number(value: Any) -> float:

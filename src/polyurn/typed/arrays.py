@@ -144,10 +144,7 @@ class EqualArrays(FrozenArrays):
 
 
 class ShapedArrays(EqualArrays):
-    """A frozen dataclass whose arrays are declared with a `Shape`, by which they are checked.
-
-    Arrays of finite numbers are copied and read-only; an optional array that is None is skipped.
-    """
+    """A frozen dataclass of copied, finite arrays, checked by their `Shape`; None is skipped."""
 
     def __post_init__(self) -> None:
         self._check_arrays()

@@ -154,20 +154,16 @@ def _fits(shape: tuple[int, ...], axes: tuple[str, ...], lengths: dict[str, int]
 
 @cache
 def axes_of(kind: Any) -> dict[str, tuple[str, ...]]:
-    """The axes of each field that is an array, or None."""
+    """The axes of each field that is an array, or an array or None."""
     hints = get_type_hints(kind, include_extras=True)
-    return {
-        name: mark.axes
-        for name, annotation in hints.items()
-        for one in (annotation, *_members(annotation))
-        if get_origin(one) is Annotated
-        for mark in get_args(one)[1:]
-        if isinstance(mark, Shape)
-    }
-
-
-def _members(annotation: Any) -> tuple[Any, ...]:
-    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else ()
+    found = {}
+    for name, annotation in hints.items():
+        is_union = get_origin(annotation) in (Union, UnionType)
+        for one in get_args(annotation) if is_union else (annotation,):
+            for mark in get_args(one)[1:] if get_origin(one) is Annotated else ():
+                if isinstance(mark, Shape):
+                    found[name] = mark.axes
+    return found
 
 
 @cache

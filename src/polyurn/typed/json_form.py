@@ -113,14 +113,10 @@ def read_value(kind: Any, value: Any, where: str) -> Any:
                 raise _unexpected(where, _expected(kind), value)
             pairs = enumerate(zip(inner, value, strict=True))
             return tuple(read_value(one, v, f"{where}[{i}]") for i, (one, v) in pairs)
-        case origin if origin in (tuple, Sequence):
-            if not isinstance(value, list | tuple):
-                raise _unexpected(where, _expected(kind), value)
+        case origin if origin in (tuple, Sequence) and isinstance(value, list | tuple):
             values = [read_value(inner[0], v, f"{where}[{i}]") for i, v in enumerate(value)]
             return tuple(values) if origin is tuple else values
-        case origin if origin in (dict, Mapping):
-            if not isinstance(value, Mapping):
-                raise _unexpected(where, _expected(kind), value)
+        case origin if origin in (dict, Mapping) and isinstance(value, Mapping):
             return {
                 _key(inner[0], key, where): read_value(inner[1], v, f"{where}[{shown(key)}]")
                 for key, v in value.items()
@@ -136,8 +132,10 @@ def _read_plain(kind: Any, value: Any, where: str) -> Any:
     if get_origin(plain) is Literal:
         if value in get_args(plain):
             return value
-    elif _PLAIN[plain][1](value):
-        found = _number(value) if plain in (float, Finite) else value
+    elif plain in _PLAIN and _PLAIN[plain][1](value):
+        found = value
+        if plain in (float, Finite):
+            found = math.nan if value is None else float(_INFINITIES.get(value, value))
         if all(one.fits(found) for one in ranges):
             return found
     raise _unexpected(where, _expected(kind), value)
@@ -197,15 +195,13 @@ def _array(value: Any, where: str) -> NDArray[Any]:
                 return flat.reshape(shape)
             case list():
                 array = np.array(value)
-                if array.size == 0 or (array.dtype.kind in "iuf" and is_finite(_farthest(array))):
+                if array.size == 0 or (
+                    array.dtype.kind in "iuf" and is_finite(float(np.abs(array).max()))
+                ):
                     return array
     except (ValueError, TypeError, IndexError, OverflowError):  # lists of different lengths, say
         pass
     raise _unexpected(where, "an array of finite numbers", value)
-
-
-def _farthest(array: NDArray[Any]) -> float:
-    return float(np.abs(array).max())
 
 
 def _array_json(array: NDArray[Any]) -> Any:
@@ -249,23 +245,15 @@ def _something(kind: Any) -> Any:
     return one
 
 
-def _is_integer(value: object) -> bool:
-    return isinstance(value, int) and is_finite(value)
-
-
 def _is_number(value: object) -> bool:
     return value is None or is_finite(value) or (isinstance(value, str) and value in _INFINITIES)
-
-
-def _number(value: Any) -> float:
-    return math.nan if value is None else float(_INFINITIES.get(value, value))
 
 
 _PLAIN: dict[Any, tuple[str, Callable[[Any], bool]]] = {
     Any: ("something", lambda _: True),
     bool: ("true or false", lambda value: isinstance(value, bool)),
     str: ("a text", lambda value: isinstance(value, str)),
-    int: ("an integer", _is_integer),
+    int: ("an integer", lambda value: isinstance(value, int) and is_finite(value)),
     float: ("a number", _is_number),
     Finite: ("a finite number", is_finite),
 }
@@ -282,14 +270,9 @@ class _Short(Repr):
         return super().repr_int(value, level)
 
 
-def _short_repr() -> Repr:
-    short = _Short()
-    short.maxstring = short.maxother = 80
-    short.maxlevel = 3
-    return short
-
-
-_REPR = _short_repr()
+_REPR = _Short()
+_REPR.maxstring = _REPR.maxother = 80
+_REPR.maxlevel = 3
 
 
 def _for_json(value: Any) -> Any:

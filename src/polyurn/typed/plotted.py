@@ -1,9 +1,10 @@
-"""Results that a notebook shows: a chart of the report's, and the table behind it.
+"""Results that a notebook shows: a chart of the report's, the table behind it, and data frames.
 
 Drawing is `report/page.py`. It stands above the rooms of these results, so that it is loaded by its
 name, and only when something is drawn.
 """
 
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -24,3 +25,12 @@ class Plotted:
         except MissingDependencyError:
             return None
         return html
+
+
+def data_frame(columns: Mapping[str, Sequence[Any]], index: Sequence[str] | None = None) -> Any:
+    """A data frame of these columns."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise MissingDependencyError("pandas", "pandas", "data frames of results") from error
+    return pd.DataFrame(dict(columns), index)

@@ -88,9 +88,8 @@ def _variation(n: np.ndarray, weights: np.ndarray) -> Estimate:
         mean = weights @ n / m
         return np.asarray(np.sqrt(np.maximum(weights @ n**2 / m - mean**2, 0)) / mean)
 
-    value = float(of(np.ones((1, len(n))))[0])
-    draws = of(weights)
-    return Estimate(value, float(np.quantile(draws, 0.025)), float(np.quantile(draws, 0.975)))
+    low, high = np.quantile(of(weights), (0.025, 0.975))
+    return Estimate(float(of(np.ones((1, len(n))))[0]), float(low), float(high))
 
 
 @dataclass(frozen=True)
@@ -149,18 +148,15 @@ class Card:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What to know before the model is used, a sentence each."""
-        mdm = self.likeness["mdm"]
+        mdm, (low, high) = self.likeness["mdm"], self.likeness["mdm"].energy_null
         sentences = [] if self.caveat is None else [self.caveat]
         if self.n_clients < FEW_CLIENTS:
             sentences.append(f"Few clients: {self.n_clients}.")
-        if mdm.energy_ratio > mdm.energy_null[1]:
-            low, high = mdm.energy_null
+        if mdm.energy_ratio > high:
             sentences.append(
                 f"Simulated clients differ from true ones: energy ratio {mdm.energy_ratio:.2f}, true "
                 f"clients {low:.2f} to {high:.2f}."
             )
-        if mdm.auc.value > MOST_AUC:
-            sentences.append(
-                f"A classifier tells simulated clients from true ones: AUC {mdm.auc:.2f}."
-            )
+        if (auc := mdm.auc).value > MOST_AUC:
+            sentences.append(f"A classifier tells simulated clients from true ones: AUC {auc:.2f}.")
         return tuple(sentences)

@@ -6,25 +6,18 @@ from typing import Any
 
 import typer
 
-from polyurn.commands.console import INTERRUPTED, say, talk, warn
-from polyurn.commands.progress import (
-    N_PRIVATE_ROUNDS,
-    NOISED,
-    STARTING,
-    fit_progress,
-    selection_progress,
-)
+import polyurn as pu
+from polyurn.commands.console import INTERRUPTED, say, talk
+from polyurn.commands.progress import NOISED, STARTING, learning_progress
 from polyurn.errors import FederationError, PolyurnError
 from polyurn.federation import server_process
 from polyurn.federation.folder import FederationFolder
 from polyurn.federation.https.asking import HttpsExchange
-from polyurn.federation.jobs import AnyJob, JobFolder, LookJob, MixtureJob, StyleJob
+from polyurn.federation.jobs import AnyJob, JobFolder, MixtureJob
 from polyurn.federation.processes import alive
 from polyurn.privacy.ledger import Budget
-from polyurn.server.fit_results import Round
 from polyurn.storage.ledger_file import LedgerFile
 from polyurn.typed.json_form import from_json
-from polyurn.wire.traffic import Traffic
 from polyurn.wording import counted, listed
 
 
@@ -53,12 +46,6 @@ def perform(files: FederationFolder, job: AnyJob) -> JobFolder:
     return folder
 
 
-def say_absences(traffic: Traffic | None) -> None:
-    """A warning for the nodes that were not in all sums of a model, in which rounds, and why."""
-    for sentence in () if traffic is None else traffic.absences:
-        warn(sentence)
-
-
 class _Kept:
     """What is kept of a job that has ended without a result, in words."""
 
@@ -67,13 +54,11 @@ class _Kept:
         self._n_releases = _n_releases(files)
 
     def __str__(self) -> str:
-        match self._job:
-            case MixtureJob(checkpoint=str(folder)):
-                return f"repeat the command to go on from {folder}"
-            case MixtureJob():
-                sentence = "nothing was kept (no --checkpoint)"
-            case StyleJob() | LookJob():
-                sentence = "nothing was kept"
+        sentence = "nothing was kept"
+        if isinstance(self._job, MixtureJob):
+            if self._job.checkpoint is not None:
+                return f"repeat the command to go on from {self._job.checkpoint}"
+            sentence += " (no --checkpoint)"
         if _n_releases(self._files) == self._n_releases:
             return sentence
         how = "charged to" if self._job.epsilon else "entered in"
@@ -90,29 +75,18 @@ def _n_releases(files: FederationFolder) -> int:
 @contextmanager
 def _progress(job: AnyJob) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     """A function that shows each round of a job."""
-    match job:
-        case StyleJob() | LookJob():  # one question
-            say("asking the nodes once")
-            yield lambda _: None
-        case MixtureJob():
-            with _rounds(job) as on_event:
-                yield on_event
-
-
-@contextmanager
-def _rounds(job: MixtureJob) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """A function that shows each round of a fit, of one number of components or of several."""
-    unseen, n_rounds = (
-        (STARTING, job.max_rounds) if job.epsilon is None else (NOISED, N_PRIVATE_ROUNDS)
-    )
-    several = job.selects and job.epsilon is None
-    shown = selection_progress(talk) if several else fit_progress(talk, n_rounds, unseen=unseen)
-    with shown as on_round:
+    if not isinstance(job, MixtureJob):  # one question
+        say("asking the nodes once")
+        yield lambda _: None
+        return
+    private = job.epsilon is not None
+    unseen = NOISED if private else STARTING
+    with learning_progress(talk, job.max_rounds, job.selects, private, unseen=unseen) as on_round:
 
         def on_event(event: Mapping[str, Any]) -> None:
             values = {int(k): value for k, value in event.get("values", {}).items()}
             known = {"values": values, "running": tuple(event.get("running", ()))}
-            on_round(from_json(Round, event, parsed={**known, "n_clients": event["n_clients"]}))
+            on_round(from_json(pu.Round, event, parsed={**known, "n_clients": event["n_clients"]}))
 
         yield on_event
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+import polyurn as pu
 from polyurn.commands.console import say
 from polyurn.commands.declare import argument, option, refuse_options
 from polyurn.commands.options import JudgedOptions
@@ -21,8 +22,6 @@ from polyurn.errors import FederationError, ParameterError
 from polyurn.wording import counted, listed
 
 if TYPE_CHECKING:
-    from polyurn.client.counting import Histograms
-    from polyurn.client.records import Records
     from polyurn.federation.folder import NodeFolder
     from polyurn.federation.https.link import Link
 
@@ -77,10 +76,8 @@ def join_command(
             clients.append(read)
             for remark in remarks:
                 say(remark)
-        links = [
-            _link(node, read, allow_exact=allow_exact)
-            for (node, _), read in zip(pairs, clients, strict=True)
-        ]
+        both = zip(pairs, clients, strict=True)
+        links = [_link(node, read, allow_exact=allow_exact) for (node, _), read in both]
         knock(links)
         if background:
             _start(context, [node for node, _ in pairs])
@@ -107,9 +104,8 @@ def _start(context: typer.Context, nodes: Sequence["NodeFolder"]) -> None:
     words = shlex.split(context.obj)
     arguments = [word for word in words[words.index("join") + 1 :] if word != "--background"]
     started = start_nodes(nodes, arguments)
-    pid = started.wait()
-    verb = "has" if len(nodes) == 1 else "have"
-    say(f"{listed([n.name for n in nodes])} {verb} joined (process {pid}, log {started.log})")
+    who = f"{listed([n.name for n in nodes])} {'has' if len(nodes) == 1 else 'have'}"
+    say(f"{who} joined (process {started.wait()}, log {started.log})")
 
 
 def _pairs(places: Sequence[Path]) -> list[tuple["NodeFolder", Path]]:
@@ -140,27 +136,27 @@ def _pairs(places: Sequence[Path]) -> list[tuple["NodeFolder", Path]]:
 
 def _read(
     node: "NodeFolder", table: Path, columns: JudgedOptions, features: str | None
-) -> tuple["Histograms | Records", list[str]]:
+) -> tuple["pu.Histograms | pu.Records", list[str]]:
     """The clients in a table, and remarks about it."""
-    from polyurn.client.counting import Histograms
     from polyurn.federation.owned_node import records_of
     from polyurn.sources.clients import read_clients
-    from polyurn.storage.table_files import naming, read_table
+    from polyurn.storage.table_files import naming
 
     remarks = list[str]()
     if features is None:
         reading = replace(columns.reading(over=True), say=remarks.append)
         read = read_clients(table, reading, node.federation.declared)
-        return Histograms(read.counts, read.clients, read.categories), remarks
+        return pu.Histograms(read.counts, read.clients, read.categories), remarks
     with naming(table):
-        rows = read_table(table, on_remark=remarks.append)
-        client, category = columns.client, columns.category
-        return records_of(node, rows, features, client=client, category=category), remarks
+        rows = pu.read_table(table, on_remark=remarks.append)
+        named = {"client": columns.client, "category": columns.category}
+        return records_of(node, rows, features, **named), remarks
 
 
-def _link(node: "NodeFolder", clients: "Histograms | Records", *, allow_exact: bool) -> "Link":
+def _link(
+    node: "NodeFolder", clients: "pu.Histograms | pu.Records", *, allow_exact: bool
+) -> "Link":
     """A node, ready to answer."""
-    from polyurn.client.records import Records
     from polyurn.federation.https.link import Link
     from polyurn.federation.owned_node import open_node
     from polyurn.federation.processes import keep_pid
@@ -172,6 +168,6 @@ def _link(node: "NodeFolder", clients: "Histograms | Records", *, allow_exact: b
         keep_pid(node.pid, os.getpid())
         say(f"{node.name} has joined with {counted(n_clients, 'client')}; Ctrl-C leaves")
 
-    n_clients = clients.n_clients if isinstance(clients, Records) else clients.shape[0]
+    n_clients = clients.n_clients if isinstance(clients, pu.Records) else clients.shape[0]
     opened = open_node(node, clients, allow_exact=allow_exact, on_failure=tell)
     return Link(node, opened.answer, on_joined=joined, say=say)

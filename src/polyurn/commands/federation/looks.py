@@ -8,14 +8,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from polyurn.commands.console import print_json
+import polyurn as pu
 from polyurn.commands.declare import argument
-from polyurn.commands.looks import (
-    DriftOptions,
-    drift_json,
-    put_description,
-    show_drift,
-)
+from polyurn.commands.looks import DriftOptions, put_description
 from polyurn.commands.options import (
     AS_JSON,
     FEDERATION,
@@ -28,19 +23,13 @@ from polyurn.errors import ParameterError
 
 if TYPE_CHECKING:
     from polyurn.federation.folder import Federation
-    from polyurn.model.mdm import MDM
     from polyurn.storage.models import Saved
 
 
 def describe_command(
-    *,
-    context: typer.Context,
-    folder: Path = FEDERATION,
-    privacy: FederationPrivacyOptions,
-    nodes: NodeOptions,
-    output: Path | None = JSON_OUTPUT,
-    as_json: bool = AS_JSON,
-) -> None:
+    *, context: typer.Context, folder: Path = FEDERATION, privacy: FederationPrivacyOptions,
+    nodes: NodeOptions, output: Path | None = JSON_OUTPUT, as_json: bool = AS_JSON,
+) -> None:  # fmt: skip
     """Describe the clients of a federation: how many, how large, what they hold, how different.
 
     It is one question; the server sees a masked sum only. Say what is guaranteed to a client:
@@ -58,23 +47,17 @@ def describe_command(
     federation = files.read()
     job = LookJob(federation=str(files.path), command=context.obj, **nodes.of_job(privacy))
     found = read_document(Description, perform(files, job).result, kind="look")
-    provenance = {"command": context.obj, "data": folder.name}
-    put_description(
-        found, _names(federation.declared), output, as_json=as_json, provenance=provenance
-    )
+    of_file = {"command": context.obj, "data": folder.name}
+    names = _names(federation.declared)
+    put_description(found, names, output, as_json=as_json, provenance=of_file)
 
 
 def score_command(
-    *,
-    context: typer.Context,
-    folder: Path = FEDERATION,
+    *, context: typer.Context, folder: Path = FEDERATION,
     mdm: Path = argument("MDM", "File that `fit` or `federation run` wrote."),
-    privacy: FederationPrivacyOptions,
-    nodes: NodeOptions,
-    drift: DriftOptions,
-    seed: int = SEED,
+    privacy: FederationPrivacyOptions, nodes: NodeOptions, drift: DriftOptions, seed: int = SEED,
     as_json: bool = AS_JSON,
-) -> None:
+) -> None:  # fmt: skip
     """Measure whether the clients of a federation still are what a mixture says.
 
     It is one question; the server sees a masked sum only. Say what is guaranteed to a client:
@@ -95,24 +78,14 @@ def score_command(
     saved = read_model(mdm)
     _check_same(saved, mdm, federation)
     job = LookJob(
-        federation=str(files.path),
-        command=context.obj,
-        mdm=str(mdm.absolute()),
-        since=drift.since(saved.model),
-        level=drift.alarm,
-        seed=seed,
-        **terms,
-    )
+        federation=str(files.path), command=context.obj, mdm=str(mdm.absolute()),
+        since=drift.since(saved.model), level=drift.alarm, seed=seed, **terms,
+    )  # fmt: skip
     found = read_document(Drift, perform(files, job).result, kind="look")
-    drift.keep(found, saved.model, folder.name)
-    if as_json:
-        print_json(drift_json(found))
-    else:
-        show_drift(found)
-    drift.end(found)
+    drift.put(found, saved.model, folder.name, as_json=as_json)
 
 
-def _check_same(saved: "Saved[MDM]", path: Path, federation: "Federation") -> None:
+def _check_same(saved: "Saved[pu.MDM]", path: Path, federation: "Federation") -> None:
     """Refuse a mixture that the nodes could not be asked about."""
     if saved.model.max_size != federation.max_size:
         raise ParameterError(

@@ -1,28 +1,41 @@
-"""`polyurn federation run`: learn what a live federation looks like.
+"""`polyurn federation run` and `style`: learn what the clients of a live federation look like.
 
-The nodes are asked by polyurn's ServerApp, a process that Flower starts; this command submits the job,
-shows its progress, and takes the result. `federation/server_process.py` is what the process runs.
+These commands submit a job, show its progress, and take the result. `federation/server_process.py` asks
+the nodes.
 """
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from polyurn.commands.console import say
-from polyurn.commands.declare import Unless, option
+import polyurn as pu
+from polyurn.commands.console import print_json, say, show, warn
+from polyurn.commands.declare import Unless, argument, option, refuse_options
 from polyurn.commands.options import (
     AS_JSON,
     CHECKPOINT,
+    DIRECTIONS,
+    FEATURES,
     FEDERATION,
+    JSON_OUTPUT,
+    LABEL,
     OUTPUT,
     SEED,
     START,
     FederationPrivacyOptions,
     NodeOptions,
     SearchOptions,
+    SpaceOptions,
     component_numbers,
+    listed_names,
 )
+from polyurn.wording import counted
+
+if TYPE_CHECKING:
+    from polyurn.federation.folder import FederationFolder
+    from polyurn.federation.jobs import AnyJob
+    from polyurn.storage.models import Model, Saved
 
 
 def run_command(
@@ -58,13 +71,11 @@ def run_command(
 
     Example: `polyurn federation run fed --epsilon 1 --delta 1e-6 --components 3 -o mdm.json`
     """
-    from polyurn.commands.federation.following import perform, say_absences
     from polyurn.commands.views import say_learned, show_learned
     from polyurn.federation.folder import FederationFolder
     from polyurn.federation.jobs import MixtureJob
     from polyurn.server.fitting import DEAR_ROUNDS, ROUNDS
     from polyurn.server.learning import selects
-    from polyurn.storage.files import write_whole
     from polyurn.storage.models import load_saved
 
     files = FederationFolder(folder)
@@ -90,11 +101,83 @@ def run_command(
         ),
         **terms,
     )
-    done = perform(files, job)
-    saved = load_saved(done.result)
+    saved = _performed(files, job, pu.MDM, output)
     say_learned(saved)
-    say_absences(saved.provenance.traffic)
-    if output is not None:
-        write_whole(output, lambda file: file.write(done.result.read_bytes()))
-        say(f"wrote {output}")
+    _end(saved, output)
     show_learned(saved, as_json=as_json, is_kept=output is not None)
+
+
+def style_command(
+    *,
+    context: typer.Context,
+    folder: Path = FEDERATION,
+    proxy: Path = argument(
+        "PROXY", "CSV, Parquet or .npz: the server's own points, one row each; or a space (.json)."
+    ),
+    measured: SpaceOptions,
+    privacy: FederationPrivacyOptions,
+    nodes: NodeOptions,
+    output: Path | None = JSON_OUTPUT,
+    label: str | None = LABEL,
+    features: str | None = FEATURES,
+    as_json: bool = AS_JSON,
+) -> None:
+    """Learn clients' styles from the nodes of a federation; the server sees a masked sum only.
+
+    It is one question, to nodes that joined with --features. Labels are the federation's categories. Say
+    what is guaranteed to a client: `--epsilon` and `--delta`, or `--no-privacy`.
+
+    Example: `polyurn federation style fed proxy.csv --epsilon 1 --delta 1e-6 -o style.json`
+    """
+    from polyurn.commands.style import say_style
+    from polyurn.commands.views import style_json, style_table
+    from polyurn.federation.folder import FederationFolder
+    from polyurn.federation.jobs import StyleJob
+    from polyurn.sources.points import proxy_space, saved_space
+
+    files = FederationFolder(folder)
+    federation = files.read()
+    terms = nodes.of_job(privacy)
+    if proxy.suffix == ".json":
+        names = ["label", "features", "directions", "radius"]
+        refuse_options(context, names, f"with {proxy}, a style space already made")
+        space, columns = saved_space(proxy, federation)
+    else:
+        space, columns = proxy_space(
+            proxy, federation, label=label, features=listed_names(features), radius=measured.radius,
+            n_directions=measured.directions, most_directions=DIRECTIONS, say=say,
+        )  # fmt: skip
+    job = StyleJob(
+        federation=str(files.path), command=context.obj, space=space, features=columns,
+        label_effect=measured.label_effect, **terms,
+    )  # fmt: skip
+    saved = _performed(files, job, pu.Style, output)
+    say_style(saved)
+    _end(saved, output and f"{output}: {counted(saved.model.n_clients, 'client')}")
+    if as_json:
+        print_json({**style_json(saved), "privacy": saved.provenance.privacy_in_words})
+    elif output is None:
+        show(style_table(saved.model))
+
+
+def _performed(
+    files: "FederationFolder", job: "AnyJob", kind: "type[Model]", output: Path | None
+) -> "Saved[Model]":
+    """What a job has learned, which is written to `output` as the server wrote it."""
+    from polyurn.commands.federation.following import perform
+    from polyurn.storage.files import write_whole
+    from polyurn.storage.models import load_saved
+
+    done = perform(files, job).result
+    if output is not None:
+        write_whole(output, lambda file: file.write(done.read_bytes()))
+    return load_saved(done, kind)
+
+
+def _end(saved: "Saved[Any]", wrote: Path | str | None) -> None:
+    """Name the nodes that were not in all sums, in which rounds, and why; and what was written."""
+    traffic = saved.provenance.traffic
+    for sentence in () if traffic is None else traffic.absences:
+        warn(sentence)
+    if wrote is not None:
+        say(f"wrote {wrote}")

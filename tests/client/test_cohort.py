@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from polyurn.client.buckets import keyed_buckets
+from polyurn.client.cohort import keyed_buckets
 from polyurn.errors import InputError
 
 KEY = bytes(range(32))

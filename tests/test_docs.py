@@ -2,8 +2,11 @@
 
 import doctest
 import importlib
+import json
 import re
 import shlex
+import subprocess
+import sys
 from itertools import zip_longest
 from operator import attrgetter
 from pathlib import Path
@@ -302,6 +305,20 @@ def test_the_tables_of_shapes_are_those_of_the_records(renew):
     shown = page("results")
     assert "<!-- shapes -->" in shown
     assert renew.with_shapes(shown) == shown, "run `python docs/renew_outputs.py results`"
+
+
+def test_no_private_size_is_impossible_and_the_table_of_them_is_that_of_the_records():
+    pytest.importorskip("dp_accounting")
+    records = (ROOT / "benchmarks/results/private_sizes.jsonl").read_text().splitlines()
+    for cell in map(json.loads, records):
+        assert cell["impossible"] == 0
+        assert cell["worst"] > cell["uniform"]
+        if (cell["epsilon"], cell["n_clients"]) == (1, 10_000):
+            assert cell["no_noise"] - cell["value"] < 0.03
+    command = [sys.executable, ROOT / "benchmarks/private_sizes.py", "--table"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    several = ran.stdout.partition("\n\n")[0].removeprefix("several\n")
+    assert f"```text\n{several}\n```" in page("privacy")
 
 
 def test_the_pages_have_at_most_as_many_words_as_a_reader_bears():

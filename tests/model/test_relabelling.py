@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import entr
 
 from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM, Relabelled
+from polyurn.model.relabelling import destinations
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.model.splits import Laws, Splits
 from polyurn.model.trees import Tree
@@ -72,6 +74,17 @@ def test_labels_that_a_category_was_split_into_merge_to_it_again(mdm, shares):
     for i, label in enumerate(target):
         back[:, source[i % mdm.n_categories]] += split.alphas[:, label]
     np.testing.assert_allclose(back, mdm.alphas, rtol=1e-9)
+
+
+@given(mdms(), st.integers(2, 5), st.sampled_from(["rank", "random"]))
+def test_no_client_has_a_larger_entropy_after_merging(mdm, n_labels, rule):
+    n_labels = min(n_labels, mdm.n_categories)
+    counts = mdm.sample(20, rng=0)
+    even, stream = np.full(n_labels, 1 / n_labels), np.random.default_rng(1)
+    merged = counts @ destinations(pooled(mdm), even, rule, stream)
+    shares = [one / one.sum(axis=1, keepdims=True) for one in (counts, merged)]
+    before, after = (entr(one).sum(axis=1) for one in shares)
+    assert (after <= before + 1e-12).all()
 
 
 @given(mdms(), st.integers(2, 5))

@@ -43,6 +43,11 @@ def test_a_model_whose_clients_can_be_told_from_true_ones_says_so(name):
     assert card.likeness["mdm"].auc.value <= MOST_AUC or any("AUC" in s for s in told)
 
 
+def test_simulated_clients_of_fifteen_federations_are_as_near_as_true_ones():
+    """By the energy ratio of true clients, and by a classifier's AUC of at most 0.60."""
+    assert sum(pu.zoo.card(name).passes for name in pu.zoo.names()) >= 15
+
+
 def test_all_models_and_cards_take_less_than_two_megabytes_of_a_wheel():
     """Each file is compressed by itself, as in a wheel."""
     files = ZOO_FOLDER.rglob("*.json")

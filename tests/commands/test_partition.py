@@ -443,3 +443,11 @@ def test_an_unknown_label_of_an_archive_is_said_with_its_row(run):
     np.savez("points.npz", features=np.zeros((4, 2)), labels=[0, 1, 2, 7])
     ran = run("partition", "points.npz", "clients.csv", "--categories", 3)
     assert_refused(ran, "points.npz", "not in the declared categories", "row 3, counted from 0")
+
+
+def test_labels_that_are_no_categories_are_not_refused_without_both_lists(run, tmp_path):
+    (tmp_path / "clients.csv").write_text("client,category\n" + "a,burn\na,flu\nb,flu\n")
+    assert run("fit", "clients.csv", "--components", 1, "-o", "mdm.json").code == 0
+    (tmp_path / "proxy.csv").write_text("label\nGrippe\nBrand\n")
+    lists = "its values are Brand, Grippe; the categories are burn, flu"
+    assert_refused(run("partition", "proxy.csv", "mdm.json", "--clients", 2), lists)

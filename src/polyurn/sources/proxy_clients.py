@@ -15,8 +15,14 @@ from numpy.typing import NDArray
 from polyurn.client.columns import column_counts
 from polyurn.client.counting import category_names
 from polyurn.client.layout import category_columns, column_text
-from polyurn.client.tables import category_codes, known_codes, table_layout, with_names
-from polyurn.errors import CountsError
+from polyurn.client.tables import (
+    category_codes,
+    known_codes,
+    observed_codes,
+    table_layout,
+    with_names,
+)
+from polyurn.errors import CountsError, RowError
 from polyurn.memory import check_memory
 from polyurn.model.mdm import MDM
 from polyurn.model.populations import Oracle, Population
@@ -25,7 +31,7 @@ from polyurn.sources.points import PointFile
 from polyurn.storage.models import Saved, is_model
 from polyurn.storage.table_files import naming, parquet_rows, read_table, table_batches
 from polyurn.typed.declared import Ints
-from polyurn.wording import counted
+from polyurn.wording import counted, listed
 
 # Bytes of peak memory of `partition` for each proxy point, and for each point that a client asks for
 # (measured with 2 and 8 million of either, 20 points and 6.4 rows per client).
@@ -165,7 +171,12 @@ def _held(
     that no client has is not a mistake: such points are left out, with a message.
     """
     if not crossed:
-        codes = category_codes(points, categories, category=column)
+        try:
+            codes = category_codes(points, categories, category=column)
+        except RowError as error:  # the points are the server's own: their labels may be shown
+            before, row, after = error.args
+            labels = sorted(map(str, observed_codes(points, column)[0]))
+            raise RowError(before, row, f"; its values are {listed(labels)}{after}") from None
         return codes, np.arange(len(codes))
     codes = known_codes(points, categories, category=column)
     positions = np.flatnonzero(codes >= 0)

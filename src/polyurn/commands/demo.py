@@ -95,10 +95,10 @@ def demo_command(
     from polyurn.storage.files import check_writable
 
     check_writable(output)
-    told = tell(
+    result = tell(
         output, data=data, n_clients=clients, n_rounds=rounds, n_training_rounds=training_rounds,
         n_nodes=federation, seed=seed, command=provenance_of(context, seed),
     )  # fmt: skip
-    say(f"done in {told['seconds']:.0f} s: open {output}")
+    say(f"done in {result['seconds']:.0f} s: open {output}")
     if as_json:
-        print_json(told)
+        print_json(result)

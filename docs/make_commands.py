@@ -64,9 +64,11 @@ def sections(command, title: str, shared: set[str]) -> Iterator[str]:
 
 
 def introduced(command) -> str:
-    """What a command does, in a sentence, and its examples. `--help` has more."""
+    """What a command does, in a sentence, and its first example. `--help` has more."""
     first, *more = command.help.split("\n\n")
-    return "\n\n".join([first, *(part for part in more if part.startswith("Example"))])
+    example = next((part for part in more if part.startswith("Example")), "").partition("`,")
+    shown = example[0].replace("Examples:", "Example:") + "`" * bool(example[1])
+    return f"{first}\n\n{shown}".rstrip()
 
 
 def together(names: list[str]) -> list[str]:

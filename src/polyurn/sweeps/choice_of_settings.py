@@ -18,7 +18,7 @@ from polyurn.errors import ParameterError
 from polyurn.storage.documents import json_bytes
 from polyurn.storage.files import write_whole
 from polyurn.storage.run_log import FinishedRun
-from polyurn.sweeps.run_scores import AGAIN, LOSS, direction, score_runs
+from polyurn.sweeps.run_scores import AGAIN, direction, score_runs
 from polyurn.sweeps.verdict import Wording, has_interval
 from polyurn.typed.arguments import checked
 from polyurn.typed.json_form import UNKEPT, to_json
@@ -147,12 +147,9 @@ def best_settings(
         known = ", ".join(names)
         raise ParameterError(f"no runs on the population {population!r}; expected one of {known}")
     sign, names_varied = direction(metric), varied(whole)
-    found = score_runs(whole, metric)
-    scores = {name: _by_settings(by_seed) for name, by_seed in found.items()}
+    scores = {name: _by_settings(found) for name, found in score_runs(whole, metric).items()}
     here = scores[population]
     best, *others = _ranked(here, sign)
-    values = [one.value for seeds in found.values() for by in seeds.values() for one in by.values()]
-    fraction = metric != LOSS and all(0 <= value <= 1 for value in values)
 
     def varied_in(key: str) -> dict[str, Any]:
         settings = json.loads(key)
@@ -177,7 +174,7 @@ def best_settings(
         n_seeds=len(here[best]),
         rivals=tuple(one for one in behind if has_interval(one.apart) and one.apart.low <= 0),
         elsewhere=tuple(beside(name, top, better=top, worse=best) for name, top in tops.items()),
-        wording=Wording(metric, fraction, 0.95),
+        wording=Wording.of(metric, scores),
     )
 
 

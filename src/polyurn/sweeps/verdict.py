@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from statistics import fmean
-from typing import Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from polyurn.comparison.comparison_results import SIMULATED
-from polyurn.comparison.estimates import Estimate, student_estimate
+from polyurn.comparison.estimates import COVERAGE, Estimate, student_estimate
 from polyurn.errors import ParameterError
 from polyurn.storage.run_log import FinishedRun
 from polyurn.sweeps.run_scores import (
@@ -147,9 +147,7 @@ class Verdict:
     @property
     def wording(self) -> "Wording":
         """How the verdict's numbers are said; a metric between 0 and 1 in points."""
-        values = [v for by in self.scores.values() for one in by.values() for v in one.values()]
-        fraction = self.metric != LOSS and all(0 <= value <= 1 + _ABOVE_ONE for value in values)
-        return Wording(self.metric, fraction, self.confidence)
+        return Wording.of(self.metric, self.scores, self.confidence)
 
     def paired(
         self, first: str, second: str, *, of: Literal["difference", "regret"] = "difference"
@@ -432,6 +430,18 @@ class Wording:
     metric: str
     in_points: bool
     confidence: float
+
+    @classmethod
+    def of(
+        cls,
+        metric: str,
+        scores: Mapping[str, Mapping[Any, Mapping[Any, float]]],
+        confidence: float = COVERAGE,
+    ) -> Self:
+        """The wording of scores by population and what else; those of a fraction are in points."""
+        values = [v for by in scores.values() for one in by.values() for v in one.values()]
+        fraction = metric != LOSS and all(0 <= value <= 1 + _ABOVE_ONE for value in values)
+        return cls(metric, fraction, confidence)
 
     def number(self, value: float) -> str:
         """A difference in the metric, without its unit."""

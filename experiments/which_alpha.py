@@ -93,15 +93,14 @@ def summary(found: list[Any]) -> Iterator[str]:
 
 def alpha_table(found: list[Any]) -> Iterator[str]:
     """How different clients are."""
-    yield "| clients | C | α (95 % interval) | ρ | dispersion | categories |"
-    yield "|---|---|---|---|---|---|"
+    yield "| clients | C | α (95 % interval) | ρ | dispersion |"
+    yield "|---|---|---|---|---|"
     for card in found:
-        own, value = card.profile.heterogeneity, alpha(card)
+        value = alpha(card)
         cells = [
             card.title, str(card.n_categories),
             f"{short(value.value)} ({short(value.low)} to {short(value.high)})",
-            f"{card.profile.correlation.value:.3f}",
-            short(card.profile.dispersion.value), f"{own.effective_categories.value:.1f}",
+            f"{card.profile.correlation.value:.3f}", short(card.profile.dispersion.value),
         ]  # fmt: skip
         yield f"| {' | '.join(cells)} |"
 

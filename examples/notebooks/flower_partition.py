@@ -54,8 +54,7 @@ pu.report_on(clients=others, true="celebrities")["strips"]
 # %% [markdown]
 # ## Which federation is it like?
 #
-# `pu.zoo.nearest` compares any clients with all federations of the zoo. Ours should be nearest to the one that they come from. A distance of
-# about 0 is that of two draws of one federation; no federation is that near to Dirichlet(0.1).
+# `pu.zoo.nearest` compares any clients with all federations of the zoo. A distance of about 0 is that of two draws of one federation.
 
 # %%
 for name in ("celebrities", "Dirichlet(0.1)"):

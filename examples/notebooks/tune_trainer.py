@@ -2,8 +2,8 @@
 # # Tune a trainer of your own, and read the verdict
 #
 # At the end you have chosen a learning rate on simulated clients, and know what that choice costs on the true ones. It needs the
-# extras `sklearn`, `train` and `report`, and about a minute. The trainer here is twenty lines of NumPy; yours may be anything that
-# yields a report after each evaluation, also [a command](../training.md#your-own-trainer) or [a Flower app](../guides/flower.md).
+# extras `sklearn`, `train` and `report`, and about a minute. The trainer here is twenty lines of NumPy; yours may be [a
+# command](../training.md#your-own-trainer) or [a Flower app](../guides/flower.md).
 
 # %%
 import numpy as np

@@ -4,9 +4,8 @@
 # At the end you have chosen a mixture of Dirichlet-multinomials for a table of 278 samples and 130 genera, looked at its
 # components, and simulated new samples from it. It needs the extras `sklearn` and `report`, and half a minute.
 #
-# The table is that of Turnbaugh et al. (2009), on which Holmes, Harris and Quince (2012) fitted four components. It is not in
-# polyurn; the zoo has parameters that were fitted to it. We draw as many samples from these as the table has. With the table at
-# hand, put it in the place of `counts`: everything below stays.
+# The table is that of Turnbaugh et al. (2009), on which Holmes, Harris and Quince (2012) fitted four components. The zoo has parameters
+# that were fitted to it, from which we draw as many samples. With the table at hand, put it in the place of `counts`.
 
 # %%
 import warnings
@@ -24,7 +23,7 @@ counts.shape, int(counts.sum())
 # ## How many components?
 #
 # The evidence by Laplace's approximation, as in R's DirichletMultinomial: lower is better. On the true table
-# four components are best, as in the paper; for samples drawn from the zoo's model it may be another number.
+# four components are best, as in the paper.
 
 # %%
 warnings.simplefilter("ignore")  # a fit may stop at its last round before it has converged

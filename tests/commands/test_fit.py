@@ -476,3 +476,26 @@ def test_where_the_largest_number_wins_what_to_offer_is_said_and_kept(two_kinds)
     assert two_kinds("report", "two.json", "-o", "two.html").code == 0
     assert says in Path("two.html").read_text()
     assert "is the largest" not in two_kinds("fit", "two.csv", "--components", "1,2,3").err
+
+
+def test_a_refit_begins_at_a_file_and_its_components_keep_their_numbers(run):
+    known = truth("medium/2").sample(900, rng=0)
+    write_histograms(known[:500], "was.csv", categories=[*"abcdefghij"])
+    write_histograms(known[500:], "now.csv", categories=[*"abcdefghij"])
+    fresh = run("fit", "was.csv", "--components", 2, "-o", "was.json", "--json").json()
+    again = run("fit", "now.csv", "--start", "was.json", "-o", "now.json", "--json").json()
+    assert again["n_rounds"] <= fresh["n_rounds"] / 2
+    assert load_saved("now.json").model.as_given
+    shown = run("show", "now.json").out
+    assert "numbered as in the mixture that the fit began at" in " ".join(shown.split())
+    assert "±" in shown
+    errors = run("show", "now.json", "--json").json()["standard_errors"]
+    assert len(errors["weights"]) == len(errors["concentrations"]) == 2
+    for options, words in (
+        (("--components", 2), "--components has no effect with --start"),
+        (("--held-out", 0.3), "--held-out has no effect with --start"),
+        (("--method", "paper"), "--start has no effect with --method paper"),
+        (("--categories", "x,y"), "not in the declared categories"),
+    ):
+        assert_refused(run("fit", "now.csv", "--start", "was.json", *options), words)
+    assert_refused(run("fit", "now.csv", "--start", "none.json"), "none.json")

@@ -196,3 +196,17 @@ def test_a_job_that_is_damaged_is_said(here):
     with pytest.raises(FileError):
         perform(here.exchange, folder)
     assert "job.jsonl" in folder.failure
+
+
+def test_a_job_with_a_start_begins_there_and_keeps_its_numbers(here, tmp_path):
+    first, start = here.job(), tmp_path / "start.json"
+    perform(here.exchange, first)
+    old = load_saved(first.result)
+    turned = pu.MDM(old.model.weights[::-1], old.model.alphas[::-1], pu.Sizes(
+        old.model.sizes.bins, old.model.sizes.masses[::-1]), as_given=True)  # fmt: skip
+    pu.save(turned, start)
+    again = here.job(start=str(start), components=())
+    perform(here.exchange, again)
+    found = load_saved(again.result)
+    assert found.model.as_given
+    np.testing.assert_allclose(found.model.weights, turned.weights, atol=0.05)

@@ -140,7 +140,7 @@ def test_what_is_no_population_is_refused_when_it_is_made(call, message):
 
 @pytest.mark.parametrize("population", POPULATIONS[:-1])
 def test_no_clients_are_not_drawn(population):
-    with pytest.raises(ParameterError, match="1 to .* clients, got 0"):
+    with pytest.raises(ParameterError, match=r"1 to .* clients, got 0"):
         population.sample(0)
 
 

@@ -311,10 +311,10 @@ class MDM(Plotted, EqualArrays):
         """
         checked_draw(n_clients, self.n_categories + 2, least=0)  # with its component and size
         rng = np.random.default_rng(rng)
+        if self.splits is not None or n_clients * self.n_categories >= _CELLS_WORTH_AN_URN:
+            return self.drawn(n_clients, rng)[1]
         components = rng.choice(self.n_components, size=n_clients, p=self.weights)
         sizes = self.sizes.sample(components, rng=rng)
-        if self.splits is not None or n_clients * self.n_categories >= _CELLS_WORTH_AN_URN:
-            return self.draw(components, sizes, rng)
         proportions = dirichlet(self.alphas[components], rng)
         return rng.multinomial(sizes, proportions)
 
@@ -441,6 +441,11 @@ class MDM(Plotted, EqualArrays):
             counts[mine] = rng.multinomial(sizes[mine], proportions)
         return counts
 
+    def drawn(self, n_clients: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+        """Clients' components, shape (n_clients,), and their histograms."""
+        components = rng.choice(self.n_components, size=n_clients, p=self.weights)
+        return components, self.draw(components, self.sizes.sample(components, rng=rng), rng)
+
     def _table(self, counts: object) -> Counts:
         """The histograms with these categories: an array has them in order, a table by name."""
         if names_of(counts) is None:
@@ -503,8 +508,7 @@ class Relabelled(EqualArrays):
         category's alpha times `parts`.
         """
         rng = np.random.default_rng(rng)
-        components = rng.choice(self.mdm.n_components, size=n_clients, p=self.mdm.weights)
-        drawn = self.mdm.draw(components, self.mdm.sizes.sample(components, rng=rng), rng)
+        components, drawn = self.mdm.drawn(n_clients, rng)
         is_split = np.count_nonzero(self.parts, axis=1) > 1
         counts = drawn[:, ~is_split] @ self.parts[~is_split].astype(np.int64)
         for j in np.flatnonzero(is_split):

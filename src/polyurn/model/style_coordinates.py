@@ -200,7 +200,8 @@ def style_space(
     _check_settings(rows, n_directions, prior)
     means = _label_means(rows, codes, per_label)
     basis = _main_directions(_covariance(rows, codes, means), n_directions)
-    whitening = _whitening(_projected(rows, codes, means, basis), codes, per_label, prior)
+    projected = np.concatenate([some @ basis for some in _residuals(rows, codes, means)])
+    whitening = _whitening(projected, codes, per_label, prior)
     centres = means @ basis
     whole = StyleSpace(centres, basis, whitening, radius=np.finfo(np.float64).max)
     distances = np.linalg.norm(whole.coordinates(rows, codes), axis=1)
@@ -301,10 +302,13 @@ def _label_means(rows: NDArray[Any], codes: Ints, per_label: Ints) -> Floats:
     return np.asarray(sums / per_label[:, None])
 
 
+def _residuals(rows: NDArray[Any], codes: Ints, means: Floats) -> Iterator[Floats]:
+    return (rows[block] - means[codes[block]] for block in _blocks(*rows.shape))
+
+
 def _covariance(rows: NDArray[Any], codes: Ints, means: Floats) -> Floats:
     total = np.zeros((rows.shape[1], rows.shape[1]))
-    for block in _blocks(*rows.shape):
-        residuals = rows[block] - means[codes[block]]
+    for residuals in _residuals(rows, codes, means):
         total += residuals.T @ residuals
     return total / len(rows)
 
@@ -321,13 +325,6 @@ def _main_directions(covariance: Floats, n_directions: int) -> Floats:
     basis = np.asarray(vectors[:, ::-1])
     # A direction has no sign of its own: its largest entry is positive, on every machine.
     return np.asarray(basis * np.sign(basis[np.abs(basis).argmax(axis=0), np.arange(n_directions)]))
-
-
-def _projected(rows: NDArray[Any], codes: Ints, means: Floats, basis: Floats) -> Floats:
-    out = np.empty((len(rows), basis.shape[1]))
-    for block in _blocks(*rows.shape):
-        out[block] = (rows[block] - means[codes[block]]) @ basis
-    return out
 
 
 def _whitening(projected: Floats, codes: Ints, per_label: Ints, prior: float) -> Floats:

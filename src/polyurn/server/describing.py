@@ -198,15 +198,15 @@ def _differences(
     own = within + (1 - within) * float((means["sizes"] / bins.means()).sum())
     raw = float((p**2 - of_p**2).sum())
     between = (n * raw - own) / (n - 1) if n > 1 else raw
-    correlation = _ratio(within - between, 1 - between)
+    room = 1 - between  # 0 if all points are alike, so that nothing can differ
+    correlation = (within - between) / room if room > 1e-9 else np.nan
     noise = np.hypot(noises["alike"][0], within * noises["sizes"][0]) / paired
     error_w = np.sqrt(spread / (n * paired) + noise**2)
-    room = max((p.max() - between) * (between - min(p.min(), between)), 0.0)
-    error_b = 2 * np.sqrt(room / n + float((p**2 * of_p**2).sum()))
+    most = max((p.max() - between) * (between - min(p.min(), between)), 0.0)  # of its variance
+    error_b = 2 * np.sqrt(most / n + float((p**2 * of_p**2).sum()))
     # Their errors may go together, so that they are added.
-    half = (
-        REACH * (error_w + error_b * (1 - within) / max(1 - between, 1e-9)) / max(1 - between, 1e-9)
-    )
+    room = max(room, 1e-9)
+    half = REACH * (error_w + error_b * (1 - within) / room) / room
     rho = Estimate(correlation, max(correlation - half, -1.0), min(correlation + half, 1.0))
     near = [within + sign * REACH * error_w for sign in (0, 1, -1)]
     effective = Estimate(*(1 / float(np.clip(one, 1 / c, 1.0)) for one in near))
@@ -217,11 +217,6 @@ def _differences(
         "alpha": Estimate(*alphas),
         "points_in_pairs": paired,
     }
-
-
-def _ratio(excess: float, room: float) -> float:
-    """NaN if all points are alike, so that nothing can differ."""
-    return excess / room if room > 1e-9 else np.nan
 
 
 def _quantiles(bins: SizeBins, shares: Floats, noise: Floats, n: float) -> tuple[Estimate, ...]:

@@ -26,7 +26,7 @@ from polyurn.privacy.noise import Noise, discrete_gaussian
 from polyurn.privacy.statement import Guarantee
 from polyurn.server.describing import REACH, Sums, ask, listed, percent, shares_of
 from polyurn.typed.arguments import checked
-from polyurn.typed.declared import Between, Floats, Ints, Seed
+from polyurn.typed.declared import Between, Floats, Seed
 from polyurn.typed.json_form import Finite
 from polyurn.wire import Aggregator, Standing
 
@@ -214,7 +214,7 @@ class _Own:
         total, squares = np.zeros(query.n_values), np.zeros(query.n_values)
         by_component, of_each, products = np.zeros((k, k)), np.zeros(k), np.zeros((k, k))
         for start in range(0, _SIMULATED, _TOGETHER):
-            components, counts = _drawn(mdm, min(_TOGETHER, _SIMULATED - start), rng)
+            components, counts = mdm.drawn(min(_TOGETHER, _SIMULATED - start), rng)
             omega, sized, fit, low = standings(mdm, query.size_bins, query.yardstick, counts)
             p = counts / counts.sum(axis=1, keepdims=True)
             ones = np.ones((len(p), 1))
@@ -252,16 +252,10 @@ class _Own:
         return np.asarray(np.linalg.pinv(self.by_component.T))
 
 
-def _drawn(mdm: MDM, n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Clients of the mixture: their components and their histograms."""
-    components = rng.choice(mdm.n_components, size=n, p=mdm.weights)
-    return components, mdm.draw(components, mdm.sizes.sample(components, rng=rng), rng)
-
-
 def _yardstick(mdm: MDM, bins: SizeBins, rng: np.random.Generator) -> Yardstick:
     logs, where = np.empty(0), np.empty(0, np.int64)
     for start in range(0, _FOR_YARDSTICK, _TOGETHER):
-        _, counts = _drawn(mdm, min(_TOGETHER, _FOR_YARDSTICK - start), rng)
+        _, counts = mdm.drawn(min(_TOGETHER, _FOR_YARDSTICK - start), rng)
         logs = np.append(logs, log_likelihoods(mdm, counts)[0])
         where = np.append(where, bins.locate(counts.sum(axis=1)))
     n = np.bincount(where, minlength=bins.n_bins)
@@ -307,33 +301,28 @@ def _changes(
     fit_error = np.sqrt(spread / n + noise["fit"] ** 2) * nats
     weight_errors = own.weight_errors(n, noise["components"])
     spans = [_span(a, b - 1) for a, b in zip(bins.edges[:-1], bins.edges[1:], strict=True)]
-    names: dict[Block, Sequence[str]] = {
-        "component": [str(k + 1) for k in range(mdm.n_components)],
-        "size": spans,
-        "category": mdm.categories or [str(j) for j in range(mdm.n_categories)],
-        "fit": ["log-likelihood"],
-        "unexplained": ["no component"],
-    }
-    values: dict[Block, tuple[str, Floats, Sequence[Estimate]]] = {
+
+    def shares(key: str, names: Sequence[str]) -> tuple[Any, ...]:
+        return key, names, was[key], shares_of(sums, now[key], noise[key])
+
+    rows: dict[Block, tuple[Any, ...]] = {
         "component": (
-            "components", own.weights(was["components"]),
-            _around(own.weights(now["components"]), weight_errors),
+            "components", [str(k + 1) for k in range(mdm.n_components)],
+            own.weights(was["components"]), _around(own.weights(now["components"]), weight_errors),
         ),
+        "size": shares("sizes", spans),
+        "category": shares("p", mdm.categories or [str(j) for j in range(mdm.n_categories)]),
         "fit": (
-            "fit", (was["fit"] - expected) * nats, _around((now["fit"] - expected) * nats, fit_error),
+            "fit", ["log-likelihood"], (was["fit"] - expected) * nats,
+            _around((now["fit"] - expected) * nats, fit_error),
         ),
+        "unexplained": shares("unexplained", ["no component"]),
     }  # fmt: skip
-    shares: dict[Block, str] = {"size": "sizes", "category": "p", "unexplained": "unexplained"}
-    for block, key in shares.items():
-        values[block] = key, was[key], shares_of(sums, now[key], noise[key])
     return tuple(
         Change(block, name, float(one), estimate, bool(beyond))
-        for block, (key, ones, estimates) in sorted(
-            values.items(), key=lambda item: _ORDER.index(item[0])
-        )
-        for name, one, estimate, beyond in zip(
-            names[block], ones, estimates, moved[key], strict=True
-        )
+        for block in _ORDER
+        for key, names, ones, estimates in [rows[block]]
+        for name, one, estimate, beyond in zip(names, ones, estimates, moved[key], strict=True)
     )
 
 

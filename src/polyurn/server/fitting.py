@@ -424,23 +424,21 @@ class _Rounds:
 
     def settled(self, state: State) -> tuple[MDM, int, str]:
         """The mixture of a last state, the number of lost components, and why there are no errors."""
-        best, settings = state.best, self.settings
-        if best is not None and settings.cohort_size is not None:
+        sampled = self.settings.cohort_size is not None
+        mdm, n_dropped = self._populated(state, with_errors=state.converged and not sampled)
+        why = "clients do not tell the parameters apart (singular information)"
+        if mdm.covariance is not None:
+            why = ""
+        elif sampled:
             why = "cohorts are samples of the clients"
-        elif best is not None and not state.converged:
+        elif not state.converged:
             why = "the search has not converged"
-        elif best is not None and state.hessian is None:
-            k = len(best.weights)
-            n = self.problem(k).hessian_cost(k)
+        elif state.hessian is None:
+            n, upload = self._problem.hessian_cost(mdm.n_components), self.settings.max_upload
             why = (
-                f"they take {n:,} more numbers from a client, and max_upload={settings.max_upload} has "
-                "no room for these"
+                f"they take {n:,} more numbers from a client than max_upload={upload} has room for"
             )
-        else:
-            mdm, n_dropped = self._populated(state, with_errors=True)
-            singular = "clients do not tell the parameters apart (singular information)"
-            return mdm, n_dropped, "" if mdm.covariance is not None else singular
-        return *self._populated(state), why
+        return mdm, n_dropped, why
 
     def _uploads(self, numbers: Sequence[int]) -> list[int]:
         """The upload of each search: all of it in a fit, else room for the same number of trials."""

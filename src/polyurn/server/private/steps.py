@@ -81,9 +81,7 @@ class ClientTotals:
 
     def simulate(self, mixture: Mixture, n: int, rng: np.random.Generator) -> Ints:
         """Histograms of n clients of a mixture with these sizes, shape (n, n_categories)."""
-        mdm = self.mdm(mixture)
-        components = rng.choice(mdm.n_components, size=n, p=mdm.weights)
-        return mdm.draw(components, mdm.sizes.sample(components, rng=rng), rng)
+        return self.mdm(mixture).drawn(n, rng)[1]
 
     def mdm(self, mixture: Mixture, masses: Floats | None = None) -> MDM:
         """The MDM of a mixture, with its own sizes or those of all clients."""

@@ -190,6 +190,23 @@ def test_the_file_has_the_rows_of_a_csv_and_the_lines_make_the_same(
     exec(flower, {})
 
 
+@pytest.mark.slow
+def test_a_csv_that_is_dropped_on_the_page_is_read_in_it(page):
+    page.execute_script(
+        """
+        const held = new DataTransfer();
+        const text = 'id,kind\\n' + 'a,cat\\n'.repeat(30) + 'b,dog\\n'.repeat(20);
+        held.items.add(new File([text], 'mine.csv', {type: 'text/csv'}));
+        const about = {dataTransfer: held, bubbles: true, cancelable: true};
+        document.body.dispatchEvent(new DragEvent('drop', about));
+        """
+    )
+    wait(page, "return !document.getElementById('save').disabled")
+    assert page.execute_script("return [settings().names, settings().shares]") == [
+        ["cat", "dog"], [0.6, 0.4],
+    ]  # fmt: skip
+
+
 def wait_for(*names):
     until = time.monotonic() + 20
     while not all(Path(name).exists() for name in names):

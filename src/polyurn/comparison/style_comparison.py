@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import orth
 
 from polyurn.comparison.estimates import Estimate, mean_estimate, resample_weights
 from polyurn.errors import ParameterError
@@ -60,22 +61,10 @@ class StyleRow:
     features: StyleDispersion
 
     @classmethod
-    def of(
-        cls,
-        name: str,
-        features: ArrayLike,
-        labels: ArrayLike,
-        clients: ArrayLike,
-        *,
-        space: StyleSpace,
-        rng: int,
-    ) -> "StyleRow":
-        """Measure the points of some clients, as in `style_dispersion`."""
-        return cls(
-            name,
-            style_dispersion(features, labels, clients, space=space, rng=rng),
-            style_dispersion(features, labels, clients, rng=rng),
-        )
+    def of(cls, name: str, *points: ArrayLike, space: StyleSpace, rng: int) -> "StyleRow":
+        """Measure the features, labels and clients of points, as in `style_dispersion`."""
+        in_space = style_dispersion(*points, space=space, rng=rng)
+        return cls(name, in_space, style_dispersion(*points, rng=rng))
 
 
 @checked
@@ -177,7 +166,7 @@ def _canonical_correlation(
     shares: Floats, means: Floats, rng: np.random.Generator
 ) -> tuple[float, float]:
     """The first canonical correlation of label shares and mean residuals, and that of chance."""
-    left, right = _orthonormal(shares), _orthonormal(means)
+    left, right = (orth(rows - rows.mean(axis=0), rcond=_ROUNDING) for rows in (shares, means))
     if 0 in (left.shape[1], right.shape[1]):
         return 0.0, 0.0
     found = float(np.linalg.norm(left.T @ right, 2))
@@ -185,9 +174,3 @@ def _canonical_correlation(
         float(np.linalg.norm(rng.permutation(left).T @ right, 2)) for _ in range(_N_PERMUTATIONS)
     ]
     return min(found, 1.0), min(float(np.mean(chance)), 1.0)
-
-
-def _orthonormal(rows: Floats) -> Floats:
-    """An orthonormal basis of the centred columns."""
-    vectors, values, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
-    return np.asarray(vectors[:, values > _ROUNDING * max(values[0], 1e-300)])

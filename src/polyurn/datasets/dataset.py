@@ -296,7 +296,9 @@ def flights(
     ends = _ENDS if category == "route" else _ENDS[1:]
     categories, labels = cross([(values[end].tolist(), codes[end][kept]) for end in ends], ends)
     at = {name: rows[name].to_numpy() for name in (*_LARGEST, *minutes)}
-    parts, names = _air_time(at) if minutes else _schedule(at)
+    parts, names = [at[name][:, None] / most for name, most in _LARGEST.items()], [*_LARGEST]
+    if minutes:
+        parts, names = _air_time(at)
     for name in ("origin",) if minutes else ("carrier", "origin"):
         parts.append(codes[name][kept, None] == np.arange(len(values[name])))
         names += [f"{name}={value}" for value in values[name]]
@@ -366,10 +368,6 @@ def _coded(column: "pa.ChunkedArray") -> tuple[NDArray[np.int64], NDArray[np.str
     coded = column.unify_dictionaries().combine_chunks()
     values, rank = np.unique(coded.dictionary.to_pylist(), return_inverse=True)
     return np.append(rank, -1)[coded.indices.fill_null(-1).to_numpy()], values
-
-
-def _schedule(at: dict[str, NDArray[Any]]) -> tuple[list[NDArray[Any]], list[str]]:
-    return [at[name][:, None] / largest for name, largest in _LARGEST.items()], [*_LARGEST]
 
 
 def _air_time(at: dict[str, NDArray[Any]]) -> tuple[list[NDArray[Any]], list[str]]:

@@ -200,10 +200,10 @@ def measured(
     channel: Callable[..., Any], field: str, title: str | None, show: str = "", **scale: Any
 ) -> Any:
     """An axis of numbers, `alt.X` or `alt.Y`: its title, the format of its ticks, and its scale."""
-    shown = {"axis": alt.Axis(format=show)} if show else {}
-    return channel(
-        f"{field}:Q", title=title, **shown, **({"scale": alt.Scale(**scale)} if scale else {})
-    )
+    given: dict[str, Any] = {"axis": alt.Axis(format=show)} if show else {}
+    if scale:
+        given["scale"] = alt.Scale(**scale)
+    return channel(f"{field}:Q", title=title, **given)
 
 
 def rounds(*, padding: int, **axis: Any) -> alt.X:

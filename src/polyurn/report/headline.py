@@ -27,7 +27,7 @@ class Number:
     label: str
     value: str
     means: str
-    known: bool = True
+    known: bool
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,17 @@ class Headline:
     """The verdict: one sentence, and three numbers."""
 
     sentence: str
-    numbers: tuple[Number, Number, Number]
+    numbers: tuple[Number, ...]
 
 
 def headline(material: Material) -> Headline:
     """The verdict on what there is."""
-    how_different, first = _heterogeneity(material)
-    how_close, second = _closeness(material)
-    how_predictive, third = _training(material)
-    parts = [part for part in (how_different, how_close, how_predictive) if part]
+    measured = {label: measure(material) for label, measure in _MEASURES.items()}
+    numbers = (
+        Number(label, value or "–", means if value else f"Not measured: {means}", bool(value))
+        for label, (_, value, means) in measured.items()
+    )
+    parts = [clause for clause, _, _ in measured.values() if clause]
     parts = parts or [_other_verdict(material)]
     n_true = material.n_clients.get(material.true)
     if material.comparison is not None:
@@ -53,7 +55,7 @@ def headline(material: Material) -> Headline:
     sentence = "; ".join(filter(None, parts))
     named = sentence.split()[1] == "clients" and not sentence.startswith(("clients", "simulated"))
     # A population's name stays as it is.
-    return Headline(f"{sentence if named else capital(sentence)}.", (first, second, third))
+    return Headline(f"{sentence if named else capital(sentence)}.", tuple(numbers))
 
 
 def _other_verdict(material: Material) -> str:
@@ -66,8 +68,8 @@ def _other_verdict(material: Material) -> str:
     return "there are runs to look at, and no verdict yet"
 
 
-def _heterogeneity(material: Material) -> tuple[str, Number]:
-    label = "How different clients are"
+def _heterogeneity(material: Material) -> tuple[str, str, str]:
+    """Clause of the sentence, number, and what it means; or how to measure it."""
     clients, whose = material.clients.get(material.true), "true clients"
     if clients is None and material.mdm is not None and material.comparison is None:
         clients, whose = material.mdm.sample(_N_DRAWN, rng=_SEED), "clients that the model draws"
@@ -76,8 +78,7 @@ def _heterogeneity(material: Material) -> tuple[str, Number]:
     elif clients is not None:
         measured = heterogeneity(clients, n_bootstrap=100, rng=_SEED)
     else:
-        hint = "Not measured: add a model or clients (polyurn report clients.csv mdm.json)."
-        return "", Number(label, "–", hint, known=False)
+        return "", "", "add a model or clients (polyurn report clients.csv mdm.json)."
     alpha, away = measured.alpha.value, measured.total_variation.value
     means = (
         f"{capital(whose)} are about as different as under one Dirichlet(α); "
@@ -87,14 +88,12 @@ def _heterogeneity(material: Material) -> tuple[str, Number]:
     if not math.isnan(low):
         means += f" 95 % interval of α: {short(low)} to {short(high)}."
     words = next((words for least, words in _WORDS.items() if alpha >= least), _TOO_SMALL)
-    return f"clients are {words}", Number(label, f"α ≈ {short(alpha)}", means)
+    return f"clients are {words}", f"α ≈ {short(alpha)}", means
 
 
-def _closeness(material: Material) -> tuple[str, Number]:
-    label = "How close simulated clients are"
+def _closeness(material: Material) -> tuple[str, str, str]:
     if material.comparison is None:
-        hint = "Not measured: polyurn compare held-out.csv mdm.json -o comparison.json"
-        return "", Number(label, "–", hint, known=False)
+        return "", "", "polyurn compare held-out.csv mdm.json -o comparison.json"
     row = material.comparison.simulated
     low, high = row.energy_null
     means = (
@@ -106,17 +105,15 @@ def _closeness(material: Material) -> tuple[str, Number]:
     other = [r for r in material.comparison.rows if r.name == "iid" and r is not row]
     if other:
         means += f" IID clients: {short(other[0].energy_ratio)}."
-    return material.comparison.verdict, Number(label, f"{short(row.energy_ratio)}×", means)
+    return material.comparison.verdict, f"{short(row.energy_ratio)}×", means
 
 
-def _training(material: Material) -> tuple[str, Number]:
-    label = "What training on them predicts"
+def _training(material: Material) -> tuple[str, str, str]:
     verdict = material.verdict
     if material.no_verdict:
-        return "", Number(label, "–", f"Not measured: {material.no_verdict}.", known=False)
+        return "", "", f"{material.no_verdict}."
     if verdict is None or verdict.reference is None:
-        hint = "Not measured: polyurn sweep config.toml -o runs/, with true clients among them"
-        return "", Number(label, "–", hint, known=False)
+        return "", "", "polyurn sweep config.toml -o runs/, with true clients among them"
     about, say = verdict.reference, verdict.wording
     off = say.number(about.difference.value)
     has_iid = any(v.population == "iid" and v is not about for v in verdict.simulated)
@@ -131,4 +128,11 @@ def _training(material: Material) -> tuple[str, Number]:
         if has_iid
         else say.promises({about.population: (about.signed, about.difference)})
     )
-    return words, Number(label, f"{off} pts off" if say.in_points else f"{off} off", means)
+    return words, f"{off} pts off" if say.in_points else f"{off} off", means
+
+
+_MEASURES = {
+    "How different clients are": _heterogeneity,
+    "How close simulated clients are": _closeness,
+    "What training on them predicts": _training,
+}

@@ -246,8 +246,9 @@ def _style(
     space, proxy = saved.model.space, None
     if features is not None and labels is not None:
         held = numbers(features, "features")
+        coordinates = space.coordinates(held, labels)  # which checks both
         codes = label_codes(labels, len(held), n_labels=space.n_labels)
-        proxy = ProxyPoints(held, codes, space.coordinates(held, labels))
+        proxy = ProxyPoints(held, codes, coordinates)
     # Features of one column with lists have no names of their own.
     named = saved.features is not None and len(saved.features) == space.n_features
     return StyleMaterial(

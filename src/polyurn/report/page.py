@@ -178,8 +178,7 @@ def report_on(
     """
     given = {name: value for name, value in locals().items() if name != "title"}
     material = gather(**given)
-    declared = [section_of(material) for section_of in _SECTIONS]
-    sections = tuple(section for section in declared if section is not None)
+    sections = tuple(filter(None, (section_of(material) for section_of in _SECTIONS)))
     return Report(title, headline(material), sections, tuple(material.populations))
 
 

@@ -60,19 +60,19 @@ def sweep_section(material: Material) -> Section | None:
 def _lead(material: Material) -> str:
     """What the runs are, what the verdict on them is, and which settings to use."""
     verdict = material.verdict
-    said = ["The same settings were trained on every population; true clients are dotted."]
+    sentences = ["The same settings were trained on every population; true clients are dotted."]
     if material.no_verdict:
-        said.append(f"There is no verdict: {material.no_verdict}.")
+        sentences.append(f"There is no verdict: {material.no_verdict}.")
     if verdict is not None and verdict.floor is not None:
-        said.append(
+        sentences.append(
             f"“{AGAIN}” are the true clients in other cohorts: what differs there is chance, the noise "
             "floor."
         )
     if verdict is not None:
-        said += [verdict.sentence(), verdict.regret_sentence()]
+        sentences += [verdict.sentence(), verdict.regret_sentence()]
     best = best_settings(material.runs, metric=material.metric, true=material.true)
-    said += [] if best is None else [capital(f"{text}.") for text in best.sentences()]
-    return " ".join(filter(None, said))
+    sentences += [] if best is None else [capital(f"{text}.") for text in best.sentences()]
+    return " ".join(filter(None, sentences))
 
 
 def profile_rows(runs: Sequence[FinishedRun], name: str, *, metric: str) -> Rows:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -125,7 +125,11 @@ class JsonLog(AppendedFile, Generic[Value]):
                 if not self._whole():
                     self._begin(head or {})
         line = self._whole().partition(b"\n")[0]
-        self.head = self._checked_head(line)
+        found: Any = None
+        with suppress(ValueError):
+            found = parse_json(line)
+        check_head(found, kind, f"{self.path} is not {name}", f"{self.path} is damaged")
+        self.head = {one: found[one] for one in found if one not in ("format", "version")}
         # For the first line and each entry: where it ends, and its checksum.
         self._marks = [(len(line) + 1, self._digest("", line))]
 
@@ -203,14 +207,6 @@ class JsonLog(AppendedFile, Generic[Value]):
         except (ValueError, RecursionError):  # broken UTF-8 is one: the line was cut off
             return text[:end]
         return text
-
-    def _checked_head(self, line: bytes) -> dict[str, Any]:
-        try:
-            head = parse_json(line)
-        except ValueError:
-            head = None
-        check_head(head, self._kind, f"{self.path} is not {self._name}", f"{self.path} is damaged")
-        return {name: head[name] for name in head if name not in ("format", "version")}
 
     def _parsed(self, line: bytes, before: str) -> tuple[Value, str]:
         entry: Any = parse_json(line)

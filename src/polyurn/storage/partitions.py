@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -55,8 +55,13 @@ def save_partition(
     if kind == "json":
         pieces = partition_json(partition, clients=clients)
         write_whole(path, lambda file: file.writelines(pieces))
-    else:
-        _write_parquet(partition, check_ids(clients, partition), path, provenance)
+        return
+    pa = arrow("writing tables")
+    owners = pa.array(check_ids(clients, partition)).take(pa.array(partition.clients))
+    style = None if partition.report is None else partition.report.style
+    served = {} if style is None else {"style": style.to_json()}
+    table = pa.table({"client": owners, "index": partition.indices})
+    write_table(table, path, provenance={**served, **(provenance or {})})
 
 
 def partition_json(
@@ -127,17 +132,6 @@ def write_client_folders(
             else:
                 assert labels is not None
                 _link(place, [files[i] for i in held.tolist()], labels[held])
-
-
-def _write_parquet(
-    partition: Partition, ids: NDArray[Any], path: Path, provenance: Mapping[str, Any] | None
-) -> None:
-    pa = arrow("writing tables")
-    owners = pa.array(ids).take(pa.array(partition.clients))
-    style = None if partition.report is None else partition.report.style
-    served = {} if style is None else {"style": style.to_json()}
-    table = pa.table({"client": owners, "index": partition.indices})
-    write_table(table, path, provenance={**served, **(provenance or {})})
 
 
 def _read_json(path: Path) -> Partition:

@@ -13,6 +13,7 @@ import os
 import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -40,7 +41,7 @@ _ARRAYS = {
     "size_index": ("<u4",), "size_values": ("<i8",),
 }  # fmt: skip
 _LONGEST_HEAD = 2**12  # bytes
-_PIECE = 2**20  # bytes that are hashed at once
+_blake2b = partial(hashlib.blake2b, digest_size=16)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +72,7 @@ def write_shard(folder: Path, name: str, rows: Rows) -> Shard:
         head["arrays"][array] = [values.dtype.str, at, len(values)]
         at += -(-values.nbytes // _ALIGNED) * _ALIGNED
     text = json.dumps(head).encode()
-    checksum = hashlib.blake2b(digest_size=16)
+    checksum = _blake2b()
     first = _MAGIC + len(text).to_bytes(4, "little") + text
     pieces: list[Any] = [first + bytes(_LONGEST_HEAD - len(first))]
     for values in arrays.values():
@@ -137,11 +138,8 @@ def _check_same(path: Path, now: os.stat_result, seen: Identity) -> None:
 
 
 def _checksum(path: Path) -> str:
-    checksum = hashlib.blake2b(digest_size=16)
     with open(path, "rb") as file:
-        while piece := file.read(_PIECE):
-            checksum.update(piece)
-    return checksum.hexdigest()
+        return hashlib.file_digest(file, _blake2b).hexdigest()
 
 
 def _identity(known: os.stat_result) -> Identity:

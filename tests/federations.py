@@ -20,7 +20,8 @@ from polyurn.wire.codec import decode_query
 
 STAGES = ("advertise", "share", "mask", "confirm", "reveal")
 ALL_METHODS = (
-    "fit", "fit_private", "fit_style", "fit_paper", "feature_differences", "describe", "score",
+    "fit", "fit_private", "fit_style", "fit_paper", "feature_differences", "describe",
+    "describe_column", "score",
 )  # fmt: skip
 # Policies that allow more than an owner's does, for what is not about policies.
 EXACT = NodePolicy(

@@ -22,7 +22,7 @@ def answer(
     if query["kind"] in ("style_moments", "bounded_style"):
         said = style(query, features, labels)
     else:
-        said = reply(query, bins, counts, bucket)
+        said = reply(query, bins, counts, bucket, (features, labels))
     return packed(b"PUAN", {"answer_to": query["kind"]}, said)
 
 
@@ -79,20 +79,25 @@ def log(x):
     return math.log(x) if x > 0 else -math.inf
 
 
-def reply(query, bins, c, bucket):
+def reply(query, bins, c, bucket, records=None):
     kind, n = query["kind"], sum(c)
     if kind == "batch":
         return [x for q in query["queries"] for x in reply(q, bins, c, bucket)]
     if kind == "part":
         said = reply(query["query"], bins, c, bucket)
         return said if query["low"] <= bucket < query["high"] else [0.0] * len(said)
+    if kind == "spread":
+        c = crossed(query["column"], *records, 1)
+        return unit([0.1**0.5, *(0.9**0.5 * v / n for v in c)])
     if kind in BOUNDED:
         return unit(bounded(query, bins, c))
     if kind == "scaled":
-        said = reply(query["query"], bins, c, bucket)
+        said = reply(query["query"], bins, c, bucket, records)
         factors = scales(query["query"], bins, len(said))
         return unit([x * s for x, s in zip(said, factors, strict=True)])
     if kind == "contrast":
+        if "column" in query:
+            c = crossed(query["column"], *records, query["n_labels"])
         return contrast(query["n_labels"], query["n_values"], c, n)
     if kind == "score":
         logs = [e_step(*model(m, bins), c, n)[1] for m in query["mdms"]]
@@ -111,8 +116,23 @@ def reply(query, bins, c, bucket):
     return [1.0, *one_at(mine.of(n), mine.n_bins), *x, *(v * v for v in x)]
 
 
+def crossed(column, features, labels, n_labels):
+    """A histogram of label × bin of a column of the records; with one label, of its bins."""
+    n_bins = len(column["edges"]) + 1
+    c = [0] * (n_labels * n_bins)
+    for row, label in zip(features, labels, strict=True):
+        mine = sum(edge <= row[column["index"]] for edge in column["edges"])
+        c[(label if n_labels > 1 else 0) * n_bins + mine] += 1
+    return c
+
+
 def scales(query, bins, n_numbers):
     third = math.sqrt(1 / 3)
+    if query["kind"] == "contrast":
+        n_labels, n_both = query["n_labels"], query["n_labels"] * query["n_values"]
+        lengths = (1, n_both, *[n_labels] * 4, 1, 1, 3)
+        parts = (0.05, 0.5, 0.02, 0.02, 0.13, 0.18, 0.01, 0.05, 0.04)
+        return [p**0.5 for p, n in zip(parts, lengths, strict=True) for _ in range(n)]
     if query["kind"] == "initialise":
         return [0.0] + [third] * (n_numbers - 1)
     bins, tau, alphas, _ = model(query["mdm"], bins)
@@ -174,10 +194,12 @@ def group(directions, offsets, bins, c, n):
 
 def contrast(n_labels, n_values, c, n):
     if n < 2:
-        return [0.0] * (3 + n_labels * n_values + 4 * n_labels)
+        return [0.0] * (6 + n_labels * n_values + 4 * n_labels)
     by_label = [c[y * n_values : (y + 1) * n_values] for y in range(n_labels)]
     by_value = [sum(row[f] for row in by_label) for f in range(n_values)]
     both = n * (n - 1)
+    m = sum(v * (v - 1) for v in c) / both
+    d = sum(sum(row) * (sum(row) - 1) for row in by_label) / both - m
     return [
         1.0, *(v / n for v in c),
         *(sum((v / n) ** 2 for v in row) for row in by_label),
@@ -186,6 +208,7 @@ def contrast(n_labels, n_values, c, n):
         *(sum(v * (v - 1) for v in row) / both for row in by_label),
         sum((v / n) ** 2 for v in by_value),
         sum(v * (v - 1) for v in by_value) / both,
+        m * m, m * d, d * d,
     ]  # fmt: skip
 
 

@@ -79,11 +79,11 @@ class OnDisk:
     `held` is what each node has, 10 categories and 20 points a client at most; histograms by default.
     """
 
-    def __init__(self, folder, clock, n_nodes=3, n_clients=20, policy="", held=None):
+    def __init__(self, folder, clock, n_nodes=3, n_clients=20, policy="", held=None, features=None):
         held = [histograms_of(n_clients, i + 1) for i in range(n_nodes)] if held is None else held
         self.made = set_up(
             folder / "fed", address="localhost:8000", categories=10, max_size=20,
-            clients_per_node=n_clients, n_nodes=len(held),
+            clients_per_node=n_clients, n_nodes=len(held), features=features,
         )  # fmt: skip
         self.nodes = {}
         for i, clients in enumerate(held, start=1):

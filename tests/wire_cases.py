@@ -36,11 +36,13 @@ from polyurn.wire import (
     Parameters,
     Part,
     Query,
+    RecordColumn,
     Scaled,
     Score,
     Shares,
     SizeMembership,
     Sketch,
+    Spread,
     Standing,
     StyleMoments,
     Survey,
@@ -60,6 +62,7 @@ BUCKET = 0.375
 # The same client's points, for questions about style: multiples of 1/8, which any language has exactly.
 LABELS = [label for label, n in enumerate(CLIENT) for _ in range(n)]
 FEATURES = (np.random.default_rng(21).integers(-24, 25, (len(LABELS), 5)) / 8).tolist()
+COLUMN = RecordColumn(3, 5, np.array([-0.5, 0.875]))  # the second is a number of some points
 HELD = Records(FEATURES, LABELS, np.zeros(len(LABELS), int), n_labels=len(CLIENT))
 
 
@@ -128,6 +131,9 @@ QUERIES: dict[str, Query[Any]] = {
     "survey": Survey(4, EXACT, pairs=False),
     "survey-pairs": Survey(4, SPIKED, pairs=True),
     "contrast": Contrast(2, 2),
+    "contrast-column": Contrast(4, 3, COLUMN),
+    "scaled-contrast": Scaled(Contrast(4, 3, COLUMN)),
+    "spread": Spread(4, COLUMN),
     "group": _group(EXACT, 1),
     "update": Update(_mdm(SPIKED, 2)),
     "expect": Expect(_parameters(BINNED, 3)),
@@ -186,7 +192,7 @@ class Vector:
 def made(query: Query[Any]) -> Vector:
     """The test vector of a query, from polyurn's own client."""
     said = answer(query, HELD, buckets=np.array([BUCKET]), rng=0)
-    records = (FEATURES, LABELS) if isinstance(query, StyleMoments | BoundedStyle) else ()
+    records = (FEATURES, LABELS) if query.n_features is not None else ()
     return Vector(encode_query(query), CLIENT, BUCKET, encode_statistics(said, query), *records)
 
 

@@ -14,12 +14,15 @@ from polyurn.model.standing import Yardstick
 from polyurn.wire import (
     BoundedStyle,
     BoundedSurvey,
+    Contrast,
     Describe,
     Differences,
+    RecordColumn,
     Scaled,
     Shares,
     SizeMembership,
     Sketch,
+    Spread,
     Standing,
     Update,
     WhitenedScore,
@@ -115,8 +118,25 @@ def test_one_client_more_changes_nobody_elses_style(n, label_effect):
     np.testing.assert_array_equal(of(owner >= 0), apart)
 
 
+@pytest.mark.parametrize("n", N_CLIENTS)
+@pytest.mark.parametrize("kind", ["spread", "contrast"])
+def test_one_client_more_changes_nobody_elses_bins(kind, n):
+    rng = np.random.default_rng([n, len(kind)])
+    owner = np.repeat(np.arange(n), rng.integers(1, 9, size=n))
+    x, labels = rng.normal(size=(len(owner), 2)), rng.integers(3, size=len(owner))
+    column = RecordColumn(1, 2, np.sort(rng.normal(size=6)))
+    query = Spread(3, column) if kind == "spread" else Scaled(Contrast(3, 7, column))
+
+    def of(some):
+        held = Records(x[some], labels[some], owner[some], n_labels=3)
+        return answer(query, held).to_vector()
+
+    apart = of(owner < n - 1) + of(owner == n - 1)
+    np.testing.assert_array_equal(of(owner >= 0), apart)
+
+
 def test_every_question_that_noise_can_protect_is_tried_here():
     from polyurn.wire import Query
 
-    tried = {*QUESTIONS, "bounded_style"}
+    tried = {*QUESTIONS, "bounded_style", "spread"}
     assert {kind for kind, cls in Query.KINDS.items() if cls.unit_norm} == tried

@@ -36,6 +36,7 @@ def naive(histogram):
         return sum(holds(a, b) for a, b in pairs) / len(pairs)
 
     labels = range(N_LABELS)
+    same, other = share(lambda a, b: a == b), share(lambda a, b: a[0] == b[0] and a != b)
     return np.concatenate([
         [1.0],
         p.ravel(),
@@ -45,6 +46,7 @@ def naive(histogram):
         [share(lambda a, b, y=y: a == b and a[0] == y) for y in labels],
         [(p.sum(axis=0) ** 2).sum()],
         [share(lambda a, b: a[1] == b[1])],
+        [same**2, same * other, other**2],
     ])  # fmt: skip
 
 
@@ -60,7 +62,14 @@ def test_no_number_of_one_client_is_larger_than_one(histograms):
     for histogram in histograms:
         one = answer(QUERY, np.array(histogram))
         assert (one.to_vector() <= 1).all()
-        for block in (one.proportions, one.squares, one.label_squares, one.pairs, one.matches):
+        for block in (
+            one.proportions,
+            one.squares,
+            one.label_squares,
+            one.pairs,
+            one.matches,
+            one.moments,
+        ):
             assert block.sum() <= 1 + 1e-12
         assert (one.matches <= one.pairs + 1e-12).all()
 

@@ -6,7 +6,12 @@ import pyarrow as pa
 import pytest
 
 from polyurn import table_records
-from polyurn.client.record_tables import list_columns, number_columns, table_features_of
+from polyurn.client.record_tables import (
+    column_records,
+    list_columns,
+    number_columns,
+    table_features_of,
+)
 from polyurn.errors import CountsError
 
 TABLE = pa.table(
@@ -67,3 +72,15 @@ def test_points_in_a_column_of_lists_are_read_back():
     table = pa.table({"picture": features.tolist(), "word": [1, 0, 1]})
     assert list_columns(table) == ("picture",)
     assert (table_features_of(table, ["picture"]) == features).all()
+
+
+def test_declared_values_of_a_column_of_texts_are_their_codes():
+    values = {"word": ["y", "x"]}
+    assert table_features_of(TABLE, ["pitch", "word"], values)[:, 1].tolist() == [1, 0, 1]
+    with pytest.raises(CountsError, match="not in the declared categories, the first"):
+        table_features_of(TABLE, ["word"], {"word": ["x", "z"]})
+
+
+def test_the_records_of_one_column_have_no_labels_to_speak_of():
+    records = column_records(TABLE, "pitch", client="who")
+    assert (records.n_clients, records.n_features, records.n_labels) == (2, 1, 2)

@@ -85,3 +85,61 @@ def test_a_history_is_about_one_mixture(run, tables):
     save(MDM([0.7, 0.3], was.alphas, was.sizes, categories=was.categories), "other.json")
     refused = run("score", "same.csv", "other.json", "--history", "looks.jsonl")
     assert_refused(refused, "about another mixture")
+
+
+@pytest.fixture
+def delays(tmp_path):
+    """A table with a row for each point, and a column of numbers."""
+    rows = "".join(f"{i // 4},cat,{(i * 37) % 100 / 4}\n" for i in range(800))
+    (tmp_path / "rows.csv").write_text("client,category,delay\n" + rows)
+
+
+def test_a_column_is_described_and_its_line_is_one_that_histogram_takes(run, delays):
+    shown = run("describe", "rows.csv", "--column", "delay", "--bins", 4, "-o", "found.json")
+    (line,) = [line for line in shown.out.splitlines() if line.startswith("--bins=")]
+    assert len(line.split(",")) == 5
+    columns = ("--category", "delay", "--client", "client")
+    ran = run("histogram", "rows.csv", *columns, line, "-o", "counts.csv")
+    assert ran.code == 0, ran.err
+    found = run("describe", "rows.csv", "--column", "delay", "--bins", 4, "--json").json()
+    assert found["bins"] == line.removeprefix("--bins=")
+    assert [one["value"] for one in found["quantiles"]] == pytest.approx(
+        [6.25, 12.5, 18.75], abs=0.5
+    )
+
+
+def test_options_that_a_column_has_no_use_for_are_refused(run, delays):
+    column = ("describe", "rows.csv", "--column", "delay")
+    assert_refused(run(*column, "--max-size", 9), "--max-size has no effect with --column")
+    assert_refused(
+        run("describe", "rows.csv", "--bins", 4), "--bins has no effect without --column"
+    )
+    assert_refused(run(*column, "--bins", 1), "from 2 to 1000, got 1")
+    assert_refused(
+        run("describe", "rows.csv", "--column", "category"), "expected numbers in column"
+    )
+    assert_refused(run("describe", "rows.csv", "--column", "no"), "'no'")
+
+
+def test_a_renewing_ledger_refuses_the_second_look_of_a_month(run, delays):
+    looks = (
+        "describe", "rows.csv", "--categories", "cat,dog", "--epsilon", 3, "--delta", 1e-6,
+        "--ledger", "privacy.ledger", "--ledger-epsilon", 20,
+    )  # fmt: skip
+    assert run(*looks, "--renew", "monthly").code == 0
+    refused = run(*looks)
+    assert_refused(refused, "of 3 for 20", "wait for the next period")
+    assert_refused(run(*looks, "--renew", "weekly"), "expected a renewal as monthly:0.5")
+    assert run(*looks, "--renew", "monthly:8").code == 0
+
+
+def test_descriptions_are_pages(run, tables, delays, tmp_path):
+    run("describe", "same.csv", "-o", "found.json")
+    assert run("report", "found.json", "-o", "page.html").code == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "Share of variance between clients" in page
+    assert "there is something to model" in page
+    run("describe", "rows.csv", "--column", "delay", "-o", "column.json")
+    assert run("report", "column.json", "-o", "page.html").code == 0
+    assert "--bins=-inf," in (tmp_path / "page.html").read_text()
+    assert_refused(run("report", "found.json", "column.json"), "one description file")

@@ -4,19 +4,34 @@ import numpy as np
 import pytest
 
 import polyurn as pu
-from played_federations import OnDisk, histograms_of
+from played_federations import OnDisk, histograms_of, records_of
 from polyurn.errors import BudgetError, ParameterError
 from polyurn.federation.jobs import JobFolder, LookJob
 from polyurn.federation.policy import NodePolicy, Refusal
 from polyurn.federation.server_process import perform
 from polyurn.model.paper_truths import truth
 from polyurn.model.sizes import SizeBins, Sizes
-from polyurn.server.describing import Description, describe
+from polyurn.server.describing import (
+    ColumnDescription,
+    Description,
+    describe,
+    describe_column,
+)
 from polyurn.server.drift import Drift, drift
+from polyurn.server.feature_choice import FeatureChoice
 from polyurn.storage.documents import read_document
 from polyurn.storage.ledger_file import LedgerFile
 from polyurn.storage.models import save
-from polyurn.wire import BoundedSurvey, Describe, Noised, Shares
+from polyurn.wire import (
+    BoundedSurvey,
+    Contrast,
+    Describe,
+    Noised,
+    RecordColumn,
+    Scaled,
+    Shares,
+    Spread,
+)
 
 GUARANTEE = {"epsilon": 8.0, "delta": 1e-6, "trust": "distributed"}
 TRUTH = truth("medium/2")
@@ -77,3 +92,59 @@ def test_no_question_of_another_method_hides_among_shares():
     bins = SizeBins.logarithmic(20)
     with pytest.raises(ParameterError, match="another method"):
         Shares((BoundedSurvey(10, bins), Describe(10, bins)), (0.5, 0.5))
+
+
+@pytest.fixture
+def with_records(tmp_path, clock):
+    """Nodes that hold records, and all of them at one place."""
+    whole, parts = records_of(3)
+    names = tuple(f"x{i}" for i in range(whole.n_features))
+    return OnDisk(tmp_path, clock, held=parts, features=names), whole, names
+
+
+def test_a_column_of_the_nodes_is_that_of_their_clients_at_one_place(with_records):
+    here, whole, names = with_records
+    folder = look_job(here, column=names[1], n_bins=4)
+    perform(here.exchange, folder)
+    found = read_document(ColumnDescription, folder.result, kind="look")
+    options = {"features": names, "n_categories": 10, "n_bins": 4}
+    own = describe_column(pu.LocalAggregator(whole), names[1], **options)
+    assert (found.edges, found.n_rounds) == (own.edges, own.n_rounds)
+    folder = look_job(here, column=names[1], **GUARANTEE)
+    perform(here.exchange, folder)
+    noised = read_document(ColumnDescription, folder.result, kind="look")
+    assert noised.guarantee.n_rounds == noised.n_rounds
+
+
+def test_features_of_the_nodes_are_measured_with_noise_and_without(with_records):
+    here, whole, names = with_records
+    columns = {names[0]: (0.0,), names[1]: (-0.5, 0.5)}
+    folder = look_job(here, columns=columns, label="digit")
+    perform(here.exchange, folder)
+    found = read_document(FeatureChoice, folder.result, kind="look")
+    assert [*found.differences] == [*columns]
+    assert found.differences[names[0]].n_clients == whole.n_clients
+    assert "digit" in found.recommendation.sentence
+    folder = look_job(here, columns=columns, label="digit", **GUARANTEE)
+    perform(here.exchange, folder)
+    noised = read_document(FeatureChoice, folder.result, kind="look")
+    assert (noised.guarantee.n_rounds, noised.guarantee.trust) == (2, "distributed")
+
+
+def test_a_renewing_budget_refuses_a_look_before_anybody_is_asked(here):
+    perform(here.exchange, look_job(here, **GUARANTEE, ledger_epsilon=40.0, renew="yearly:9"))
+    n_sent = len(here.exchange.sent)
+    with pytest.raises(BudgetError, match=r"of 9 for .*wait for the next period$"):
+        perform(here.exchange, look_job(here, **GUARANTEE))
+    assert len(here.exchange.sent) == n_sent
+
+
+def test_questions_about_records_need_the_owners_consent():
+    column = RecordColumn(0, 5, np.array([0.0]))
+    asked = {"secure": True, "max_size": 20, "clients_per_node": 9}
+    for query in (Spread(10, column), Scaled(Contrast(10, 2, column))):
+        noised = Noised(query, 4.0, "distributed", 3)
+        assert NodePolicy().objection(noised, **asked) is None
+        assert NodePolicy().objection(query, **asked) is Refusal.PRIVATE_ONLY
+        others = NodePolicy(questions=("fit", "describe", "fit_style"))
+        assert others.objection(noised, **asked) is Refusal.NOT_APPROVED

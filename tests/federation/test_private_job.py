@@ -187,7 +187,7 @@ def test_a_run_that_goes_on_knows_what_it_spent_before_it_was_cut_off(here, tmp_
         perform(here.exchange, here.job(**job))
     back()
     assert len(charges(here.made.ledger)) == 3
-    with pytest.raises(BudgetError, match=r"nothing was asked.*--ledger-epsilon"):
+    with pytest.raises(BudgetError, match=r"it was not asked.*--ledger-epsilon"):
         perform(here.exchange, here.job(**job))  # the third round would be charged a second time
     assert len(charges(here.made.ledger)) == 3
     folder = here.job(**job, ledger_epsilon=2.0)
@@ -312,7 +312,7 @@ def test_a_style_and_a_mixture_are_charged_to_the_same_ledger(with_records):
     here = with_records
     perform(here.exchange, here.job(**GUARANTEE, ledger_epsilon=210.0))
     n_sent = len(here.exchange.sent)
-    with pytest.raises(BudgetError, match=r"epsilon to .* of 210 .*nothing was asked"):
+    with pytest.raises(BudgetError, match=r"epsilon to .* of 210 .*it was not asked"):
         perform(here.exchange, here.style_job(**{**STYLE, "epsilon": 210.0}))
     assert len(here.exchange.sent) == n_sent
     folder = here.style_job(**STYLE)
@@ -337,7 +337,7 @@ def test_a_second_style_beyond_the_budget_asks_nobody(with_records):
     here = with_records
     perform(here.exchange, here.style_job(**STYLE))
     n_sent = len(here.exchange.sent)
-    with pytest.raises(BudgetError, match=r"nothing was asked.*--ledger-epsilon"):
+    with pytest.raises(BudgetError, match=r"it was not asked.*--ledger-epsilon"):
         perform(here.exchange, here.style_job(**STYLE))
     assert len(here.exchange.sent) == n_sent
     assert len(charges(here.made.ledger)) == 1

@@ -2,7 +2,7 @@ import pytest
 
 from polyurn.errors import BudgetError, ParameterError
 from polyurn.privacy.accounting import sigma_for
-from polyurn.privacy.ledger import Charge, PrivacyLedger
+from polyurn.privacy.ledger import Budget, Charge, PrivacyLedger, Renewal
 
 
 def test_a_plan_that_uses_the_whole_budget_fits_into_it():
@@ -52,3 +52,62 @@ def test_a_budget_is_raised_by_a_decision_that_is_kept():
 def test_a_charge_out_of_range_is_refused(sigma, change_norm):
     with pytest.raises(ParameterError):
         Charge("survey", sigma, 10, change_norm=change_norm)
+
+
+def clocked(epsilon=2.0, renewal="monthly:1"):
+    """A ledger and the list of times that its clock says, the last of them from now on."""
+    times = ["2026-01-30T10:00:00+00:00"]
+    ledger = PrivacyLedger(epsilon, 1e-6, renewal=Renewal.of(renewal), now=lambda: times[-1])
+    return ledger, times
+
+
+def test_what_a_month_may_spend_renews_and_what_all_months_may_does_not():
+    one = sigma_for(1.0, 1e-6)
+    ledger, times = clocked(1.6)
+    ledger.charge("look", one, 10)
+    with pytest.raises(BudgetError, match=r"of 1 for 2026-01 .*wait for the next period"):
+        ledger.charge("look", 100.0, 10)
+    times.append("2026-02-01T00:00:00+00:00")
+    ledger.charge("look", one, 10)
+    times.append("2026-03-01T00:00:00+00:00")
+    with pytest.raises(BudgetError, match=r"of 1\.6 \(.*raise the budget"):
+        ledger.charge("look", one, 10)
+    assert [charge.when[:7] for charge in ledger.charges] == ["2026-01", "2026-02"]
+
+
+def test_a_clock_that_goes_back_begins_no_period_anew():
+    ledger, times = clocked()
+    ledger.charge("look", sigma_for(1.0, 1e-6), 10)
+    times.append("2025-12-31T00:00:00+00:00")
+    with pytest.raises(BudgetError, match="for 2026-01"):
+        ledger.charge("look", 100.0, 10)
+
+
+def test_a_renewal_stays_until_another_one_replaces_it_and_counts_older_charges():
+    ledger, _ = clocked(renewal=None)
+    ledger.charge("look", sigma_for(0.9, 1e-6), 10)
+    kept = ledger.entries
+    later = {"entries": kept, "now": lambda: "2026-01-31T00:00:00+00:00"}
+    with pytest.raises(BudgetError, match=r"of 0\.8 for 2026-01"):
+        PrivacyLedger(2.0, 1e-6, renewal=Renewal("monthly", 0.8), **later).charge("look", 50.0, 10)
+    again = PrivacyLedger(2.0, 1e-6, **later)
+    assert again.budget.renewal == Renewal("monthly", 0.8)
+    again.raise_to(3.0)
+    assert again.budget == Budget(3.0, 1e-6, Renewal("monthly", 0.8))
+
+
+def test_several_releases_are_refused_together_before_the_first_is_charged():
+    ledger, _ = clocked()
+    third = sigma_for(1.0, 1e-6) * 3**0.5
+    ledger.check([third] * 3, "3 questions")
+    with pytest.raises(BudgetError, match="4 questions would bring epsilon to"):
+        ledger.check([third] * 4, "4 questions")
+    assert ledger.charges == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["weekly:1", "monthly:", "monthly:x", "monthly:0", "monthly", ":1"]
+)
+def test_a_renewal_that_says_nothing_is_refused(text):
+    with pytest.raises(ParameterError, match="expected a renewal"):
+        Renewal.of(text)

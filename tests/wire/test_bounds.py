@@ -301,4 +301,4 @@ def test_a_query_that_is_made_of_ours_has_its_bounds():
     class Gossip(Contrast):
         pass
 
-    assert len(Gossip(2, 2).bounds()) == 15
+    assert len(Gossip(2, 2).bounds()) == 18

@@ -389,7 +389,7 @@ def test_an_answer_to_another_query_is_refused():
         decode_statistics(said, other)
     longer = Part(Batch((query, query)), 0.0, 1.0)
     twice = encode_statistics(longer.read(np.zeros(longer.n_numbers)), longer)
-    with pytest.raises(InputError, match="expected an answer of 15 numbers"):
+    with pytest.raises(InputError, match="expected an answer of 18 numbers"):
         decode_statistics(twice, Part(query, 0.0, 1.0))
     with pytest.raises(InputError):
         decode_statistics(ASKED["contrast"], query)

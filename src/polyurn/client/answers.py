@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from polyurn.client.cohort import Cohort
+from polyurn.client.contrast import contrast_rows
 from polyurn.client.e_step import answer_expects, answer_update
 from polyurn.client.private_answers import answer_private, with_noise, without_noise
 from polyurn.client.rows import Rows, packed
@@ -283,52 +284,10 @@ def _answer_contrast(query: Contrast, cohort: Cohort) -> ContrastStatistics:
     A pair is two different points of one client: drawn with replacement, the points of a small client
     would seem more alike than they are.
     """
-    answer = query.read(np.zeros(query.n_numbers))
-    paired = replace(cohort, members=cohort.members[cohort.sizes >= 2])
-    for some in paired.blocks(_TOGETHER):
-        answer = answer + _contrast_of(query, some)
-    return answer
-
-
-def _contrast_of(query: Contrast, cohort: Cohort) -> ContrastStatistics:
-    counts, n = cohort.counts(), cohort.sizes
-    code = np.arange(query.n_labels * query.n_values)
-    both = _PairShares(counts, n)
-    label = _PairShares(_merged(counts, code // query.n_values, query.n_labels), n)
-    feature = _PairShares(_merged(counts, code % query.n_values, query.n_values), n)
-    by_label = (query.n_labels, query.n_values)
-    return ContrastStatistics(
-        n_clients=float(len(cohort)),
-        proportions=both.sums(both.p),
-        squares=both.sums(both.p**2).reshape(by_label).sum(axis=1),
-        label_squares=label.sums(label.p**2),
-        pairs=label.sums(label.pairs),
-        matches=both.sums(both.pairs).reshape(by_label).sum(axis=1),
-        feature_squares=float((feature.p**2).sum()),
-        feature_matches=float(feature.pairs.sum()),
-    )
-
-
-class _PairShares:
-    """For each stored cell its proportion c/n, and its share of the client's pairs of points."""
-
-    def __init__(self, counts: sparse.csr_array[Any], n: Ints) -> None:
-        size = np.repeat(n, np.diff(counts.indptr)).astype(np.float64)
-        self.p = counts.data / size
-        self.pairs = self.p * (counts.data - 1) / (size - 1)
-        self._category, self._n_categories = counts.indices, counts.shape[1]
-
-    def sums(self, values: Floats) -> Floats:
-        """Sums over clients, category by category."""
-        sums = np.bincount(self._category, weights=values, minlength=self._n_categories)
-        return np.asarray(sums, dtype=np.float64)
-
-
-def _merged(counts: sparse.csr_array[Any], into: Ints, n_categories: int) -> sparse.csr_array[Any]:
-    """Histograms with fewer categories; `into` has the new category of each old one."""
-    ones = np.ones(len(into), dtype=np.int64)
-    merges = sparse.csr_array((ones, into, np.arange(len(into) + 1)), (len(into), n_categories))
-    return sparse.csr_array(counts @ merges)
+    total = np.zeros(query.n_numbers)
+    for some in cohort.blocks(_TOGETHER):
+        total += contrast_rows(query, some).sum(axis=0)
+    return query.shaped(total)
 
 
 # The function that answers each kind of query, and those that answer several at once faster.

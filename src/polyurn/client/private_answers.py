@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from polyurn.client.cohort import Cohort
+from polyurn.client.contrast import binned, contrast_rows
 from polyurn.client.style_answers import shrinkage
 from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM, mixture_logpmf
@@ -24,6 +25,7 @@ from polyurn.typed.declared import Floats, Ints
 from polyurn.wire import (
     Bounded,
     BoundedSurvey,
+    Contrast,
     Describe,
     Differences,
     Initialise,
@@ -34,6 +36,7 @@ from polyurn.wire import (
     Shares,
     SizeMembership,
     Sketch,
+    Spread,
     Standing,
     Statistics,
     Update,
@@ -52,10 +55,18 @@ def answer_private(query: Bounded | Scaled[Any], cohort: Cohort) -> Statistics:
     total = np.zeros(query.n_numbers)
     scales = None
     if isinstance(query, Scaled):  # a client larger than the declared size sends zeros
-        cohort = replace(cohort, members=cohort.members[cohort.sizes <= cast(int, query.max_size)])
+        most = query.max_size or cohort.sizes.max(initial=1)
+        cohort = replace(cohort, members=cohort.members[cohort.sizes <= most])
         scales = query.scales
     for some in cohort.blocks(max(1, min(_BLOCK_CLIENTS, _BLOCK_NUMBERS // query.n_numbers))):
-        counts = some.counts().toarray().astype(np.int64, copy=False)
+        match query:
+            case Scaled(Contrast() as inner):  # its rows are at hand
+                total += unit_rows(contrast_rows(inner, some).toarray() * scales).sum(axis=0)
+                continue
+            case Spread():
+                counts = binned(query.column, some).toarray()
+            case _:
+                counts = some.counts().toarray().astype(np.int64, copy=False)
         # Numbers that a hostile query makes infinite or NaN are sent as 0.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if isinstance(query, Sketch):
@@ -88,6 +99,8 @@ def _vectors(query: Query[Any], counts: Ints, rng: np.random.Generator) -> Float
             return _update(mdm, counts)
         case Scaled(Initialise() as inner):
             return _initialise(inner, counts, rng)
+        case Spread():  # of its bins; no number depends on how many points there are
+            return np.hstack([np.ones((len(counts), 1)), _shares(counts)]) * query.scales
     most = cast(int, query.max_size)
     counts = _thinned(counts, most, rng)
     match query:

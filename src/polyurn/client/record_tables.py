@@ -4,7 +4,7 @@ Features are columns of numbers, or one column of lists of numbers (an embedding
 names the columns. `tables.py` reads histograms.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +29,7 @@ def table_records(
     categories: Categories,
     features: Sequence[str],
     client: str = "client",
+    values: Mapping[str, Sequence[str]] | None = None,
 ) -> Records:
     """The records of many clients from a data frame with one row per point.
 
@@ -43,6 +44,8 @@ def table_records(
         Columns of numbers; or one column with lists of the same length in all rows.
     client : str
         The column with the client's id.
+    values : mapping of str to sequence of str, optional
+        The declared values of features of texts, whose codes are the features then.
 
     Examples
     --------
@@ -56,17 +59,36 @@ def table_records(
     codes = category_codes(arrow, categories, category=label)
     ids, owner = distinct_values(column_ids(arrow, client))
     n_labels = len(category_names(categories))
-    return Records(table_features_of(arrow, features), codes, ids[owner], n_labels=n_labels)
+    found = table_features_of(arrow, features, values)
+    return Records(found, codes, ids[owner], n_labels=n_labels)
 
 
-def table_features_of(table: object, features: Sequence[str]) -> Floats:
-    """The named columns of a data frame as features, shape (n_rows, n_features)."""
+def column_records(table: object, column: str, *, client: str = "client") -> Records:
+    """The records of one column of numbers, for questions that are not about labels: all have one."""
     arrow = as_arrow(table)
+    numbers = table_features_of(arrow, [column])
+    ids, owner = distinct_values(column_ids(arrow, client))
+    return Records(numbers, np.zeros(len(numbers), np.int64), ids[owner])
+
+
+def table_features_of(
+    table: object, features: Sequence[str], values: Mapping[str, Sequence[str]] | None = None
+) -> Floats:
+    """The named columns of a data frame as features, shape (n_rows, n_features).
+
+    Columns with declared `values` have their codes.
+    """
+    arrow, declared = as_arrow(table), values or {}
     if len(features) == 0:
         raise CountsError("expected at least one column of features, got none; name some")
     if len(features) == 1 and _is_list(arrow, features[0]):
         return _from_lists(arrow, features[0])
-    columns = [numbers_of(arrow, name).astype(np.float64) for name in features]
+    columns = [
+        category_codes(arrow, declared[name], category=name).astype(np.float64)
+        if name in declared
+        else numbers_of(arrow, name).astype(np.float64)
+        for name in features
+    ]
     for name, column in zip(features, columns, strict=True):
         _check_finite(np.isfinite(column), name)
     return np.column_stack(columns)

@@ -16,6 +16,7 @@ from polyurn.model.style_coordinates import check_finite, feature_rows, label_co
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import ids_of
 from polyurn.typed.declared import Ints
+from polyurn.wire import RecordColumn
 from polyurn.wording import counted
 
 
@@ -94,10 +95,7 @@ class Records:
     def counts(self) -> sparse.csr_array:
         """How many points of each label each client has, shape (n_clients, n_labels)."""
         owner = np.repeat(np.arange(self.n_clients), self.sizes)
-        ones = np.ones(len(owner), np.int64)
-        counts = sparse.csr_array((ones, (owner, self._labels)), (self.n_clients, self.n_labels))
-        counts.sum_duplicates()
-        return counts
+        return _tallied(owner, self._labels, (self.n_clients, self.n_labels))
 
     def of(self, members: NDArray[np.integer[Any]]) -> "Held":
         """The records of some clients."""
@@ -105,6 +103,21 @@ class Records:
         points = [np.arange(start, end) for start, end in zip(starts, ends, strict=True)]
         some = np.concatenate(points) if points else np.empty(0, np.int64)
         return Held(self._features[some], self._labels[some], ends - starts)
+
+    def binned(
+        self, members: NDArray[np.integer[Any]], column: RecordColumn, *, with_labels: bool
+    ) -> sparse.csr_array:
+        """Some clients' histograms of a column's bins, or of label × bin, label after label."""
+        if column.n_features != self.n_features:
+            raise ParameterError(
+                f"expected a column of {self.n_features} features, got one of {column.n_features}"
+            )
+        held = self.of(members)
+        codes = np.searchsorted(column.edges, held.features[:, column.index], side="right")
+        if with_labels:
+            codes += held.labels * column.n_bins
+        n = column.n_bins * (self.n_labels if with_labels else 1)
+        return _tallied(held.owner, codes, (len(members), n))
 
     def __repr__(self) -> str:
         clients, points = counted(self.n_clients, "client"), counted(len(self._labels), "point")
@@ -121,3 +134,10 @@ class Held:
     def owner(self) -> Ints:
         """The position of each point's client, shape (n_points,)."""
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+
+def _tallied(owner: Ints, codes: Ints, shape: tuple[int, int]) -> sparse.csr_array:
+    """How many points of each code each client has."""
+    counts = sparse.csr_array((np.ones(len(owner), np.int64), (owner, codes)), shape)
+    counts.sum_duplicates()
+    return counts

@@ -136,6 +136,7 @@ _COMMANDS = (
     ("federation up", _LEARN, "federation.server"),
     ("federation join", _LEARN, "federation.join"),
     ("federation describe", _LEARN, "federation.looks"),
+    ("federation features", _LEARN, "federation.looks"),
     ("federation run", _LEARN, "federation.run"),
     ("federation score", _LEARN, "federation.looks"),
     ("federation style", _LEARN, "federation.run"),

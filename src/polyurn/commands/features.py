@@ -1,11 +1,14 @@
 """`polyurn features`: how much clients differ in the label and in other columns, and what to model."""
 
+import re
 from collections.abc import Sequence
+from itertools import pairwise
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+from rich.text import Text
 
 import polyurn as pu
 from polyurn.commands.console import print_json, say, show
@@ -16,6 +19,17 @@ from polyurn.wording import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from polyurn.server.feature_choice import FeatureChoice
+
+
+RANGE_BINS = option(10, "Bins of a column of many different numbers.")
+RANGES = option(
+    None,
+    "Declared range of a column of numbers, cut evenly: COLUMN=LOW:HIGH; or its edges, which `describe "
+    "--column` finds: COLUMN=-inf,0,10,inf.",
+    "--range",
+)
 
 
 def features_command(
@@ -33,10 +47,8 @@ def features_command(
     ),
     count: str | None = COUNT,
     proxy: Path | None = option(None, "The server's own table; numbers are cut at its quantiles."),
-    bins: int = option(10, "Bins of a column of many different numbers."),
-    ranges: list[str] | None = option(
-        None, "Declared range of a column of numbers, cut evenly: COLUMN=LOW:HIGH.", "--range"
-    ),
+    bins: int = RANGE_BINS,
+    ranges: list[str] | None = RANGES,
     seed: int = SEED,
     as_json: bool = AS_JSON,
 ) -> None:
@@ -47,9 +59,8 @@ def features_command(
     Example: `polyurn features flights.csv --client tailnum --category dest --candidates origin,carrier`
     """
     from polyurn.storage.table_files import naming
-    from polyurn.typed.json_form import to_json
 
-    edges = _declared_bins(ranges or [], bins)
+    edges = declared_ranges(ranges or [], bins)
     read = pu.read_table(table, on_remark=say)
     own = None if proxy is None else pu.read_table(proxy, on_remark=say)
     with naming(table):
@@ -63,21 +74,33 @@ def features_command(
         say(remark)
     if not found.bins:
         refuse_options(context, ["bins", "ranges"], "without a column of many numbers")
-    if as_json:
-        features = {name: to_json(of) for name, of in found.differences.items()}
-        advice = to_json(found.recommendation)
-        print_json({"label": label, "features": features, "recommendation": advice})
-    else:
-        show(_table(found))
-    for sentence in found.sentences:
-        say(sentence)
+    put_choice(found, as_json=as_json)
     if found.n_lacking:
         hold = counted(found.n_lacking, "category", "categories")
         say(f"{proxy} has no points of {hold}: no simulated client can hold them")
 
 
-def _declared_bins(ranges: Sequence[str], n_bins: int) -> "dict[str, pu.Bins]":
-    """The bins of each column whose range is declared; the first and the last are open."""
+def put_choice(found: "FeatureChoice", *, as_json: bool, statement: bool = False) -> None:
+    """What to model, as the command's result."""
+    from polyurn.typed.json_form import to_json
+
+    if as_json:
+        features = {name: to_json(of) for name, of in found.differences.items()}
+        advice = to_json(found.recommendation)
+        guarantee = {"guarantee": to_json(found)["guarantee"]} if statement else {}
+        print_json(
+            {"label": found.label, "features": features, "recommendation": advice, **guarantee}
+        )
+    else:
+        show(_table(found))
+        if statement:
+            show(Text(f"privacy: {found.privacy_in_words}"))
+    for sentence in found.sentences:
+        say(sentence)
+
+
+def declared_ranges(ranges: Sequence[str], n_bins: int) -> "dict[str, pu.Bins]":
+    """The bins of each column whose range or edges are declared; the first and the last are open."""
     import numpy as np
 
     if not 2 <= n_bins <= 1_000:
@@ -86,19 +109,26 @@ def _declared_bins(ranges: Sequence[str], n_bins: int) -> "dict[str, pu.Bins]":
     for text in ranges:
         name, _, span = text.rpartition("=")
         try:
-            low, high = (float(end) for end in span.split(":"))
+            ends = [float(end) for end in re.split("[:,]", span)]
         except ValueError:
-            name = ""
-        if not name or not -np.inf < low < high < np.inf:
-            raise ParameterError(f"expected --range as COLUMN=LOW:HIGH, got {text!r}")
+            name, ends = "", []
+        ordered = len(ends) > 1 and all(low < high for low, high in pairwise(ends))
+        if (
+            not name
+            or not ordered
+            or (":" in span and not (np.isfinite(ends).all() and len(ends) == 2))
+        ):
+            raise ParameterError(
+                f"expected --range as COLUMN=LOW:HIGH or COLUMN=-inf,0,10,inf, got {text!r}"
+            )
         if name in declared:
             raise ParameterError(f"expected one --range of column {name!r}, got two")
-        inner = np.linspace(low, high, n_bins + 1)[1:-1]
-        declared[name] = pu.Bins([-np.inf, *inner, np.inf])
+        inner = np.linspace(ends[0], ends[1], n_bins + 1)[1:-1] if ":" in span else ends
+        declared[name] = pu.Bins([-np.inf, *(edge for edge in inner if np.isfinite(edge)), np.inf])
     return declared
 
 
-def _table(found: "pu.TableFeatures") -> "Table":
+def _table(found: "FeatureChoice") -> "Table":
     """One row for the label, and one for each candidate, the most different first."""
     from polyurn.commands.views import table_of
 

@@ -3,7 +3,7 @@
 What they share with `federation describe` and `federation score` stands here, too.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,7 +13,7 @@ from rich.text import Text
 
 import polyurn as pu
 from polyurn.commands.console import print_data, print_json, say, show
-from polyurn.commands.declare import argument, option
+from polyurn.commands.declare import Needs, argument, option, refuse_options
 from polyurn.commands.options import (
     AS_JSON,
     JSON_OUTPUT,
@@ -28,7 +28,7 @@ from polyurn.errors import ParameterError
 from polyurn.wording import counted
 
 if TYPE_CHECKING:
-    from polyurn.server.describing import Description
+    from polyurn.server.describing import ColumnDescription, Description
     from polyurn.server.drift import Drift
     from polyurn.sources.clients import ClientTable, PackedClients
     from polyurn.typed.declared import Floats
@@ -39,6 +39,15 @@ DRIFTED = 3
 _ROWS = 20
 # The default of --max-size: the last of twenty bins.
 LARGEST = 2**20 - 1
+COLUMN = option(
+    None,
+    "Column of numbers of clients' records: its quantiles, and the edges for --bins, in a few rounds; "
+    "instead of the rest.",
+)
+COLUMN_BINS = option(10, "Bins of equal shares that --column is to be cut into.", Needs("column"))
+_NOT_OF_COLUMN = (
+    "category", "count", "categories", "drop_empty", "drop_missing", "max_size", "threads",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -101,33 +110,45 @@ def describe_command(
     max_size: int = option(
         LARGEST, "Declared largest size; a larger client answers for that many of its points."
     ),
+    column: str | None = COLUMN,
+    bins: int = COLUMN_BINS,
     output: Path | None = JSON_OUTPUT,
     threads: int = THREADS,
     as_json: bool = AS_JSON,
 ) -> None:
     """Describe clients: how many there are, how large, what they hold, and how different they are.
 
-    One round of sums, exact or with noise (`--epsilon`). Sizes are counted in bins that double.
+    One round of sums, exact or with noise (`--epsilon`). Sizes are counted in bins that double. With
+    `--column` the table has a row for each point.
 
     Example: `polyurn describe clients.csv`
     """
-    from polyurn.server.describing import describe
+    from polyurn.client.record_tables import column_records
+    from polyurn.server.describing import describe, describe_column
     from polyurn.sources.clients import read_all
+    from polyurn.storage.table_files import naming
 
-    budget = privacy.budget()
+    budget, provenance = privacy.budget(), {"command": context.obj, "data": table.name}
+    if column is not None:
+        refuse_options(context, _NOT_OF_COLUMN, "with --column, a row for each point")
+        rows = pu.read_table(table, on_remark=say)
+        with naming(table):
+            records = column_records(rows, column, client=columns.client or "client")
+        asked = privacy.asked(pu.LocalAggregator(records))
+        of_column = describe_column(asked, column, features=[column], n_bins=bins, **budget)
+        put_description(of_column, output, as_json=as_json, provenance=provenance)
+        return
     if budget and columns.categories is None:
         raise ParameterError(
             "expected --categories with --epsilon: what is taken from the table would be released "
             "without noise"
         )
     read = read_all(table, columns.reading(), columns.declared())
-    clients = read.aggregator(seed=0, sampling="fixed", threads=threads)
-    found = describe(
-        privacy.asked(clients), n_categories=read.shape[1], max_size=max_size, **budget
-    )
+    asked = privacy.asked(read.aggregator(seed=0, sampling="fixed", threads=threads))
+    found = describe(asked, n_categories=read.shape[1], max_size=max_size, **budget)
     names = read.categories or tuple(str(j) for j in range(read.shape[1]))
-    provenance = {"command": context.obj, "data": table.name}
-    put_description(found, names, output, as_json=as_json, provenance=provenance)
+    named = replace(found, categories=names)
+    put_description(named, output, as_json=as_json, provenance=provenance)
 
 
 def score_command(
@@ -198,29 +219,60 @@ class _Mean:
 
 
 def put_description(
-    found: "Description", categories: tuple[str, ...], output: Path | None, *, as_json: bool,
+    found: "Description | ColumnDescription", output: Path | None, *, as_json: bool,
     provenance: dict[str, Any],
 ) -> None:  # fmt: skip
     """A description as the command's result, and as a file."""
-    from polyurn.server.describing import QUANTILES
+    from polyurn.server.describing import QUANTILES, ColumnDescription
     from polyurn.storage.documents import save_document
     from polyurn.typed.json_form import to_json
 
-    document = {"sentence": found.sentence, **to_json(found), "categories": list(categories)}
-    document["sizes"] = dict(zip(map(str, QUANTILES), document["sizes"], strict=True))
+    document = {"sentence": found.sentence, **to_json(found)}
+    if isinstance(found, ColumnDescription):
+        document["bins"] = found.bins
+    else:
+        document["sizes"] = dict(zip(map(str, QUANTILES), document["sizes"], strict=True))
     if output is not None:
         save_document(document, output, kind="description", provenance=provenance)
         say(f"wrote {output}")
     if as_json:
         print_json(document)
+    elif isinstance(found, ColumnDescription):
+        _show_column(found)
     else:
-        _show_description(found, categories)
+        _show_description(found)
 
 
-def _show_description(found: "Description", categories: tuple[str, ...]) -> None:
+def read_description(path: str) -> "Description | ColumnDescription":
+    """The description in a file that `describe -o` wrote."""
+    from polyurn.server.describing import ColumnDescription, Description
+    from polyurn.storage.documents import load_document, read_document
+
+    document = load_document(path, kind="description")
+    if "column" in document:
+        return read_document(ColumnDescription, path, kind="description", document=document)
+    sizes = document.get("sizes")
+    document = {**document, "sizes": [*sizes.values()] if isinstance(sizes, dict) else sizes}
+    return read_document(Description, path, kind="description", document=document)
+
+
+def _show_column(found: "ColumnDescription") -> None:
+    """The quantiles of a column, and the line that cuts it."""
+    from polyurn.commands.views import table_of
+
+    rows: list[tuple[str, ...]] = [
+        (f"{rank:.3g}", f"{one.value:.6g}", f"{one.low:.6g} to {one.high:.6g}")
+        for rank, one in zip(found.ranks, found.quantiles, strict=True)
+    ]
+    title = f"{found.column} of clients: {found.n_clients:,.0f}"
+    show(table_of(title, ("share below", "quantile", "95 % interval"), rows, left=[0]))
+    print_data([f"--bins={found.bins}\n".encode()])  # to be copied, in one line
+    show(Text(f"privacy: {found.privacy_in_words}"))
+
+
+def _show_description(found: "Description") -> None:
     """A description as two tables, and in a sentence."""
     from polyurn.commands.views import table_of
-    from polyurn.privacy.statement import in_words
     from polyurn.server.describing import QUANTILES
 
     title = f"clients: {found.n_clients:,.0f}"
@@ -235,6 +287,7 @@ def _show_description(found: "Description", categories: tuple[str, ...]) -> None
         ("clients of two points or more", f"{found.points_in_pairs:.0%}"),
     ]
     show(table_of(title, ("", "95 % interval"), rows, left=[0]))
+    categories = found.categories or ()
     order = sorted(range(len(categories)), key=lambda j: -found.shares[j].value)[:_ROWS]
     held: list[tuple[str, ...]] = [
         (categories[j], format(found.shares[j], ".1%"), format(found.holders[j], ",.0f"))
@@ -246,13 +299,12 @@ def _show_description(found: "Description", categories: tuple[str, ...]) -> None
         table.caption = f"and {len(categories) - _ROWS} more, in the JSON"
     show(table)
     show(Text(found.sentence))
-    show(Text(f"privacy: {in_words(found.guarantee)}"))
+    show(Text(f"privacy: {found.privacy_in_words}"))
 
 
 def _show_drift(drift: "Drift", *, statement: bool) -> None:
     """A look as a table, and the verdict."""
     from polyurn.commands.views import table_of
-    from polyurn.privacy.statement import in_words
 
     moved = sorted(drift.changes, key=lambda one: (not one.moved, one.block == "category"))
     rows = [
@@ -271,4 +323,4 @@ def _show_drift(drift: "Drift", *, statement: bool) -> None:
     show(table)
     show(Text(drift.sentence))
     if statement:
-        show(Text(f"privacy: {in_words(drift.guarantee)}"))
+        show(Text(f"privacy: {drift.privacy_in_words}"))

@@ -254,6 +254,11 @@ class Priors:
 
 EPSILON = option(None, "With differential privacy: epsilon, for one client added or removed.")
 DELTA = option(None, "With --epsilon: delta, well below one over the number of clients.")
+RENEW = option(
+    None,
+    "What a calendar day, month or year (UTC) may spend of the ledger's budget, which itself never "
+    "renews: monthly:0.5, daily or yearly; monthly alone: of this run's --epsilon.",
+)
 
 
 @dataclass(frozen=True)
@@ -271,6 +276,7 @@ class PrivacyOptions:
         Needs("epsilon"),
         Needs("ledger"),
     )
+    renew: str | None = also(RENEW, Needs("epsilon"), Needs("ledger"))
 
     def budget(self) -> dict[str, Any]:
         """Epsilon and delta; nothing if no guarantee is asked for."""
@@ -284,13 +290,15 @@ class PrivacyOptions:
 
     def asked(self, clients: "Aggregator") -> "Aggregator":
         """The same clients, behind their ledger; without a guarantee only if there is a file of it."""
+        from polyurn.privacy.ledger import Renewal
         from polyurn.privacy.private_aggregator import ExactAggregator
         from polyurn.storage.ledger_file import LedgerFile
 
         entries = None if self.ledger is None else LedgerFile(self.ledger)
         if self.epsilon is None or self.delta is None:
             return clients if entries is None else ExactAggregator(clients, entries)
-        ledger = pu.PrivacyLedger(self.ledger_epsilon or self.epsilon, self.delta, entries=entries)
+        budget, renewal = self.ledger_epsilon or self.epsilon, Renewal.of(self.renew, self.epsilon)
+        ledger = pu.PrivacyLedger(budget, self.delta, entries=entries, renewal=renewal)
         return pu.PrivateAggregator(clients, ledger=ledger)
 
 
@@ -310,6 +318,7 @@ class FederationPrivacyOptions:
         "With --epsilon: budget of all runs together; by default that of the first run.",
         Unless("no_privacy"),
     )
+    renew: str | None = also(RENEW, Unless("no_privacy"))
     no_privacy: bool = option(False, "Release exact sums, without a guarantee.", "--no-privacy")
 
 

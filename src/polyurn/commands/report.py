@@ -15,6 +15,7 @@ from polyurn.errors import FileError, ParameterError
 
 if TYPE_CHECKING:
     from polyurn.report.material import SavedComparison
+    from polyurn.server.describing import ColumnDescription, Description
     from polyurn.storage.look_history import LookEntry
     from polyurn.storage.models import Saved
 
@@ -24,8 +25,8 @@ def report_command(
     context: typer.Context,
     things: list[str] = argument(
         "FILE|NAME=TABLE...",
-        "Tables of clients, with a name unless they are the true ones; MDM, style and comparison files, "
-        "histories of looks (.jsonl), folders of sweeps.",
+        "Tables of clients, with a name unless they are the true ones; MDM, style, comparison and "
+        "description files, histories of looks (.jsonl), folders of sweeps.",
     ),
     columns: TableOptions,
     output: Path = option(Path("report.html"), "HTML file to write.", "--output", "-o"),
@@ -73,7 +74,8 @@ def report_command(
     clients, names = _read_tables(given, columns, true)
     page = pu.report_on(
         given.model, categories=names, comparison=given.comparison, runs=given.runs,
-        looks=given.looks, clients=clients, style=given.style, features=points, labels=labels,
+        looks=given.looks, description=given.description, clients=clients, style=given.style,
+        features=points, labels=labels,
         true=true, metric=metric, title=title,
         notes=[*given.notes, ("Page: command", provenance_of(context, seed)["command"])], rng=seed,
     ).html()  # fmt: skip
@@ -93,12 +95,14 @@ class _Given:
     style: "Saved[pu.Style] | None" = None
     runs: "list[pu.FinishedRun]" = field(default_factory=list)
     looks: "list[LookEntry]" = field(default_factory=list)
+    description: "Description | ColumnDescription | None" = None
     tables: dict[str, Path] = field(default_factory=dict)
     notes: list[tuple[str, str]] = field(default_factory=list)
 
 
 def _read(things: list[str], true: str) -> _Given:
     """Read all files but the tables, which may need the categories of the others."""
+    from polyurn.commands.looks import read_description
     from polyurn.commands.views import read_model
     from polyurn.storage.look_history import LookHistory
     from polyurn.storage.models import load_saved
@@ -116,6 +120,8 @@ def _read(things: list[str], true: str) -> _Given:
                 given.runs += pu.read_runs(thing)
             case "looks" if not given.looks:
                 given.looks = LookHistory(thing).read()
+            case "description" if given.description is None:
+                given.description = read_description(thing)
             case "clients":
                 name, path = named_file(thing)
                 name = true if path == thing else name
@@ -202,6 +208,8 @@ def _kind(thing: str) -> str:
     if is_table(path) or (not os.path.exists(path) and "=" in thing):
         return "clients"
     found = format_of(path)
-    if found in ("polyurn.mdm", "polyurn.comparison", "polyurn.style"):
+    if found in ("polyurn.mdm", "polyurn.comparison", "polyurn.style", "polyurn.description"):
         return found.removeprefix("polyurn.")
-    raise FileError(f"expected a table of clients, or an MDM, style or comparison file, got {path}")
+    raise FileError(
+        f"expected a table of clients, or an MDM, style, comparison or description file, got {path}"
+    )

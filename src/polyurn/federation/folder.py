@@ -22,6 +22,8 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
+import numpy as np
+
 from polyurn.errors import FederationError, FileError, ParameterError
 from polyurn.federation.keys import (
     Certified,
@@ -41,6 +43,7 @@ from polyurn.model.names import check_names
 from polyurn.storage.documents import load_document, read_document, save_document
 from polyurn.storage.files import read_regular, read_secret, refused, write_secret, write_whole
 from polyurn.typed.json_form import Count, shown, to_json
+from polyurn.wire import RecordColumn
 
 MOST_NODES = 100_000
 FEDERATION = "federation.json"
@@ -76,6 +79,7 @@ class Federation:
     nodes: tuple[NodeEntry, ...]
     hosts: tuple[str, ...] = ()  # further names of the server's machine, for its certificate
     features: tuple[str, ...] | None = None
+    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of features of texts
 
     def __post_init__(self) -> None:
         host, _, port = self.address.rpartition(":")
@@ -90,6 +94,12 @@ class Federation:
                 "expected features with different names, at least one, none of them empty, got "
                 f"{','.join(given)!r}"
             )
+        for name, values in self.values.items():
+            if name not in (given or ()) or not 2 <= len(values) == len(set(values)):
+                raise ParameterError(
+                    f"expected values of a declared feature, two different ones or more, got {name}="
+                    f"{','.join(values)}"
+                )
         if min(self.n_categories, self.max_size, self.clients_per_node) < 1:
             raise ParameterError(
                 "expected at least 1 category, and max_size and clients_per_node of at least 1"
@@ -117,6 +127,20 @@ class Federation:
         """All names of the server's machine; federations on one machine need the last two."""
         host = self.address.rpartition(":")[0].strip("[]")
         return [host, *self.hosts, "localhost", "127.0.0.1"]
+
+    def column(self, name: str, edges: Sequence[float] = ()) -> RecordColumn:
+        """A declared column of records, cut at these inner edges; one of texts at its values.
+
+        The index in all questions is that of the declaration: without it, none can be asked.
+        """
+        declared = self.features or ()
+        if name not in declared:
+            of = ", ".join(declared) or "none (`polyurn federation init --features`)"
+            raise ParameterError(
+                f"expected a column that the federation has declared, {of}; got {name!r}"
+            )
+        inner = np.arange(1, len(self.values[name])) - 0.5 if name in self.values else edges
+        return RecordColumn(declared.index(name), len(declared), np.array(inner, float))
 
     def check_features(self, names: Sequence[str]) -> None:
         """Refuse columns that are not the declared ones, if any were declared."""
@@ -222,6 +246,7 @@ def set_up(
     public: Sequence[NodeEntry] = (),
     hosts: Sequence[str] = (),
     features: Sequence[str] | None = None,
+    values: Mapping[str, tuple[str, ...]] | None = None,
     policy: NodePolicy = OWNERS_POLICY,
 ) -> FederationFolder:
     """Make the folder of a federation, whole or not at all, where there is nothing yet.
@@ -244,6 +269,7 @@ def set_up(
         categories=None if isinstance(categories, int) else tuple(categories),
         nodes=(*entries, *public), hosts=tuple(hosts),
         features=None if features is None else tuple(features),
+        values=values or {},
     )  # fmt: skip
     _ = federation.roster  # refuses invalid public keys before anything is written
     authority = make_authority("polyurn federation")

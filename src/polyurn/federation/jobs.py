@@ -20,7 +20,7 @@ from polyurn.federation.aggregator import Terms
 from polyurn.federation.processes import alive
 from polyurn.model.style_coordinates import StyleSpace
 from polyurn.model.trees import Tree
-from polyurn.privacy.ledger import Budget
+from polyurn.privacy.ledger import Budget, Renewal
 from polyurn.server.drift import Drift
 from polyurn.storage.documents import read_document
 from polyurn.storage.files import check_regular, read_regular, refused
@@ -44,13 +44,17 @@ class Job(Terms):
     delta: Finite | None = None
     trust: str | None = None  # who adds the noise: "distributed", "central" or "local"
     ledger_epsilon: Finite | None = None  # of all runs; None: that of the ledger, or `epsilon`
+    renew: str | None = None  # what a period may spend of it: "monthly:0.5"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.epsilon is None:
-            if (self.delta, self.trust, self.ledger_epsilon) != (None, None, None):
-                raise ParameterError("expected delta, trust and ledger_epsilon with epsilon only")
+            if (self.delta, self.trust, self.ledger_epsilon, self.renew) != (None,) * 4:
+                raise ParameterError(
+                    "expected delta, trust, ledger_epsilon and renew with epsilon only"
+                )
             return
+        Renewal.of(self.renew, self.epsilon)
         if self.delta is None:
             raise ParameterError("expected delta with epsilon")
         Budget(self.epsilon, self.delta)
@@ -109,7 +113,15 @@ class MixtureJob(Job):
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that determine the rounds: a run resumes only with the same ones."""
-        no_matter = ("command", "checkpoint", "timeout", "settling", "retries", "ledger_epsilon")
+        no_matter = (
+            "command",
+            "checkpoint",
+            "timeout",
+            "settling",
+            "retries",
+            "ledger_epsilon",
+            "renew",
+        )
         kept = {name: value for name, value in to_json(self).items() if name not in no_matter}
         if not self.selects:
             del kept["max_rounds"]  # a fit with fewer rounds begins in the same way
@@ -139,9 +151,18 @@ class StyleJob(Job):
 
 @dataclass(frozen=True, kw_only=True)
 class LookJob(Job):
-    """What are clients like; or with a mixture's file, are they still what it says? One question."""
+    """What are clients like, or are they still what a mixture's file says? One question.
+
+    Of a `column` of records, the quantiles that cut it into bins, in a few rounds; of several `columns`,
+    with their inner edges, how much clients differ in them, given the label of this name.
+    """
 
     asks: ClassVar[str] = "look"
+
+    column: str | None = None
+    n_bins: Count = 10
+    columns: Mapping[str, tuple[Finite, ...]] = field(default_factory=dict)
+    label: str = ""
 
     mdm: str | None = None
     since: Drift | None = None  # an earlier look to compare with

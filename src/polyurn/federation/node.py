@@ -320,11 +320,11 @@ class Node:
     def _lacks(self, query: Query[Any]) -> Refusal | None:
         """Why these clients cannot answer the question: no records, other features or categories."""
         for leaf, _, _ in query.leaves():
-            if leaf.style_space is None:
+            if leaf.n_features is None:
                 continue
             if self._rows.records is None:
                 return Refusal.NO_RECORDS
-            if self._rows.records.n_features != leaf.style_space.n_features:
+            if self._rows.records.n_features != leaf.n_features:
                 return Refusal.OTHER_FEATURES
         return None if query.n_categories == self._rows.n_categories else Refusal.OTHER_CATEGORIES
 

@@ -21,7 +21,7 @@ from polyurn.federation.node import Node
 from polyurn.federation.node_log import NodeLogFile
 from polyurn.federation.policy import NodePolicy, read_policy
 from polyurn.model.style_coordinates import StyleSpace
-from polyurn.privacy.ledger import PrivacyLedger
+from polyurn.privacy.ledger import PrivacyLedger, Renewal
 from polyurn.privacy.noise import check_installed
 from polyurn.storage.ledger_file import LedgerFile, raised_ledger
 from polyurn.wire import StyleMoments
@@ -83,6 +83,7 @@ def records_of(
     return table_records(
         table, label=category or "category", categories=folder.federation.declared, features=columns,
         client=client or "client",
+        values=folder.federation.values,
     )  # fmt: skip
 
 
@@ -100,7 +101,11 @@ def _ledger(
     if policy.most_epsilon == 0:
         return None, LedgerFile(path, **kept) if policy.allow_exact else None
     most = policy.most_epsilon
-    return raised_ledger(path, epsilon=most, delta=policy.delta, first=most, **kept), None
+    renewal = Renewal.of(policy.renew)
+    ledger = raised_ledger(
+        path, epsilon=most, delta=policy.delta, first=most, renewal=renewal, **kept
+    )
+    return ledger, None
 
 
 def ledger_key(key: bytes) -> bytes:

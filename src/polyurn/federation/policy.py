@@ -17,6 +17,7 @@ from polyurn.errors import FileError, ParameterError
 from polyurn.federation.messages import Refusal
 from polyurn.model.mdm import MAX_CONCENTRATION
 from polyurn.privacy.accounting import check_budget
+from polyurn.privacy.ledger import Renewal
 from polyurn.privacy.noise import LEAST_SCALE, MOST_SCALE
 from polyurn.storage.files import read_regular
 from polyurn.typed.arguments import checked
@@ -51,6 +52,7 @@ rounds_per_day = {rounds_per_day:<8}# questions put to your clients in any 24 ho
 least_noise = {least_noise:<11}# the least noise multiplier of a question
 most_epsilon = {most_epsilon:<10}# your privacy budget for all time, kept in privacy.ledger; 0: no limit
 delta = {delta:<17}# of that budget
+renew = {renew:<17}# what a day, month or year may spend of it: "monthly:0.5"; "": any
 """
 
 
@@ -71,7 +73,9 @@ class NodePolicy:
     polyurn.errors.ParameterError: expected fewest as an integer of at least 2, got 1
     """
 
-    questions: tuple[str, ...] = ("fit", "fit_private", "fit_style", "describe", "score")
+    questions: tuple[str, ...] = (
+        "fit", "fit_private", "fit_style", "describe", "describe_column", "feature_differences", "score",
+    )  # fmt: skip
     secure_only: bool = True
     allow_exact: bool = False
     fewest_clients: Annotated[int, AtLeast(1)] = 20
@@ -87,8 +91,10 @@ class NodePolicy:
     least_noise: Annotated[float, Between(0, math.inf)] = 0.5
     most_epsilon: float = 4.0
     delta: float = 1e-6
+    renew: str = ""
 
     def __post_init__(self) -> None:
+        Renewal.of(self.renew)
         if self.most_epsilon != 0:
             check_budget(self.most_epsilon, self.delta)
         if not 0.5 <= self.majority < 1:

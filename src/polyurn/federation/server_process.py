@@ -6,7 +6,6 @@ guarantee is charged to the federation's ledger, which has everything that was e
 
 import math
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,13 @@ from polyurn.federation.folder import FederationFolder
 from polyurn.federation.graph import choose_graph
 from polyurn.federation.jobs import Job, JobFolder, LookJob, MixtureJob, StyleJob
 from polyurn.federation.processes import keep_pid
-from polyurn.privacy.accounting import epsilon_of, sigma_for
-from polyurn.privacy.ledger import PrivacyLedger
+from polyurn.privacy.accounting import sigma_for
+from polyurn.privacy.ledger import PrivacyLedger, Renewal
 from polyurn.privacy.noise import check_installed
 from polyurn.privacy.private_aggregator import ExactAggregator, PrivateAggregator
-from polyurn.server.describing import describe
+from polyurn.server.describing import describe, describe_column
 from polyurn.server.drift import drift
+from polyurn.server.feature_choice import choose_feature
 from polyurn.server.fit_results import Round
 from polyurn.server.learning import learn
 from polyurn.server.style_fit import fit_style
@@ -80,7 +80,8 @@ def _perform(exchange: Exchange, folder: JobFolder) -> None:
         elif isinstance(job, StyleJob):
             _learn_style(nodes, files, job, folder)
     except BudgetError as error:  # of the ledger, which all runs and retries share
-        raise BudgetError(f"{error} with --ledger-epsilon") from error
+        more = " with --ledger-epsilon" if str(error).endswith("raise the budget") else ""
+        raise BudgetError(f"{error}{more}") from error
 
 
 def _learn_mixture(
@@ -121,15 +122,21 @@ def _look(
     nodes: FederatedAggregator, files: FederationFolder, job: LookJob, folder: JobFolder
 ) -> None:
     federation = files.read()
+    n = federation.n_categories
     budget: Any = {"epsilon": job.epsilon, "delta": job.delta}
     mdm = None if job.mdm is None else load_saved(job.mdm).model
     asked = _entered(nodes, job, files)
-    if mdm is None:
-        found: Any = describe(
-            asked, n_categories=federation.n_categories, max_size=federation.max_size, **budget
-        )
-    else:
+    found: Any
+    if mdm is not None:
         found = drift(asked, mdm, since=job.since, level=job.level, rng=job.seed, **budget)
+    elif job.column is not None:
+        whole = {"n_categories": n, "n_bins": job.n_bins, **budget}
+        found = describe_column(asked, job.column, features=federation.features or (), **whole)
+    elif job.columns:
+        cut = {name: federation.column(name, edges) for name, edges in job.columns.items()}
+        found = choose_feature(asked, cut, label=job.label, n_labels=n, **budget)
+    else:
+        found = describe(asked, n_categories=n, max_size=federation.max_size, **budget)
     save_document(found, folder.result, kind="look", provenance=_provenance(nodes, files, job))
 
 
@@ -159,12 +166,17 @@ def _entered(
     run = None if answers is None else answers.name
     if job.epsilon is None or job.delta is None:
         return ExactAggregator(clients, LedgerFile(files.ledger), run=run)
+    renewal = Renewal.of(job.renew, job.epsilon)
     ledger = raised_ledger(
-        files.ledger, epsilon=job.ledger_epsilon, delta=job.delta, first=job.epsilon
+        files.ledger,
+        epsilon=job.ledger_epsilon,
+        delta=job.delta,
+        first=job.epsilon,
+        renewal=renewal,
     )
     lost = [] if answers is None else _lost(ledger, answers, files)
-    others = [charge.sigma for charge in ledger.charges if charge.run != run]
-    _check_left(ledger, [sigma_for(job.epsilon, job.delta), *lost, *others])
+    planned = [sigma_for(job.epsilon, job.delta), *lost]
+    ledger.check(planned, "this run and what was spent before it", run=run)
     trust: Any = job.trust
     if trust == "central":
         check_installed("central noise")  # before anything is charged
@@ -211,14 +223,3 @@ def reporters(n_nodes: int, job: Job) -> tuple[int, int]:
             "larger min_fraction (--terms)"
         )
     return n_reporters, n_colluding
-
-
-def _check_left(ledger: PrivacyLedger, sigmas: Sequence[float]) -> None:
-    """Refuse a run that the ledger cannot pay to its end, before it has spent what is left."""
-    budget = ledger.budget
-    if not budget.allows(sigmas):
-        raise BudgetError(
-            f"this run and what was spent before it would bring epsilon to "
-            f"{epsilon_of(sigmas, budget.delta):.4g} of {budget.epsilon:g} (delta {budget.delta:g}); "
-            "nothing was asked: take a smaller --epsilon, or raise the budget"
-        )

@@ -16,12 +16,9 @@ from polyurn.client.tables import table_layout
 from polyurn.counts import client_sizes
 from polyurn.errors import ParameterError
 from polyurn.server.feature_choice import (
+    FeatureChoice,
     FeatureDifference,
-    Recommendation,
-    concentration_of,
-    differs,
     feature_differences,
-    recommend_feature,
     thin_categories,
 )
 from polyurn.typed.arguments import checked
@@ -31,24 +28,18 @@ _MOST_BINS = 1_000
 
 
 @checked
-@dataclass(frozen=True, eq=False)
-class TableFeatures:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TableFeatures(FeatureChoice):
     """How much the clients of a data frame differ in its columns, and what to model.
 
     Attributes
     ----------
-    label : str
-        What the label is called: "dest", or "dest × origin" if it is crossed.
-    n_labels : int
-    differences : mapping of str to FeatureDifference
-        By candidate.
-    recommendation : Recommendation
+    label, n_labels, differences, recommendation, sentences
+        As in `FeatureChoice`.
     bins : mapping of str to Bins
         How the candidates that are many numbers were cut.
     remarks : tuple of str
         What was left out, and why; what was cut at the table's own quantiles.
-    sentences : tuple of str
-        The recommendation, and what there is to say about it.
     lacking_columns : tuple of str
         What the proxy data should have and have not: the label, the recommended column, and columns of
         many numbers whose range was not declared.
@@ -56,13 +47,8 @@ class TableFeatures:
         Combinations of label and recommended column that clients have, and the proxy data have not.
     """
 
-    label: str
-    n_labels: int
-    differences: Mapping[str, FeatureDifference]
-    recommendation: Recommendation
     bins: Mapping[str, Bins]
     remarks: tuple[str, ...]
-    sentences: tuple[str, ...]
     lacking_columns: tuple[str, ...]
     n_lacking: int
 
@@ -137,45 +123,34 @@ def table_features(
     }
     parts = layout.category if isinstance(layout.category, tuple) else (str(layout.category),)
     called = " × ".join(parts)
-    advice = recommend_feature(differences, label=called)
-    chosen = next((found for found in offered.found if found.name == advice.feature), None)
+    n_labels = offered.found[0].n_labels
+    choice = FeatureChoice.of(called, n_labels, differences)
+    best = choice.recommendation.feature
+    chosen = next((found for found in offered.found if found.name == best), None)
     lacking, n_absent = _lacking(arrow, own, parts, offered.found, chosen)
     return TableFeatures(
         label=called,
-        n_labels=offered.found[0].n_labels,
+        n_labels=n_labels,
         differences=differences,
-        recommendation=advice,
+        recommendation=choice.recommendation,
+        sentences=(*choice.sentences, *_about(chosen, differences)),
         bins={found.name: found.bins for found in offered.found if found.bins is not None},
         remarks=offered.remarks,
-        sentences=_sentences(called, differences, advice, chosen),
         lacking_columns=lacking,
         n_lacking=n_absent,
     )
 
 
-def _sentences(
-    label: str,
-    differences: Mapping[str, FeatureDifference],
-    advice: Recommendation,
-    chosen: FeatureColumn | None,
-) -> tuple[str, ...]:
-    """The recommendation, and what there is to say about it."""
-    sentences = [advice.sentence]
-    own = next(iter(differences.values())).label
-    if differs(own):
-        alike = f"α_0 = {concentration_of(own.value):.2g}"
-        sentences.insert(
-            0, f"clients differ in {label} about as those of one Dirichlet with {alike}"
-        )
+def _about(chosen: FeatureColumn | None, differences: Mapping[str, FeatureDifference]) -> list[str]:
+    """What there is to say about the recommended column."""
     if chosen is None:
-        return tuple(sentences)
+        return []
+    found = []
     if chosen.bins is not None:
-        sentences.append(
-            f"{chosen.name} is a number: add a column of its bins to your tables first"
-        )
+        found.append(f"{chosen.name} is a number: add a column of its bins to your tables first")
     mean_size = float(client_sizes(chosen.counts).mean())
     thin = thin_categories(differences[chosen.name].n_categories, mean_size)
-    return tuple(sentences) if thin is None else (*sentences, thin)
+    return found if thin is None else [*found, thin]
 
 
 def _lacking(

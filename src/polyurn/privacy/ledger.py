@@ -5,15 +5,16 @@ another fit, another K. A charge is never taken back, whether or not an answer c
 `storage/ledger_file.py` has the file, `accounting.py` the cost of a charge.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, Self, TypeAlias
 
 from polyurn.errors import BudgetError, ParameterError
 from polyurn.privacy.accounting import check_budget, epsilon_of, sigma_for, spent
 from polyurn.typed.arguments import checked
+from polyurn.typed.declared import IF_GIVEN
 from polyurn.typed.json_form import Count, Finite
 
 Trust: TypeAlias = Literal["central", "distributed", "local"]
@@ -22,12 +23,57 @@ Trust: TypeAlias = Literal["central", "distributed", "local"]
 _ROUNDING = 1e-9
 
 
+# How many characters of a date in UTC, 2026-11-19, name its period.
+_PERIODS = {"daily": 10, "monthly": 7, "yearly": 4}
+
+
+@dataclass(frozen=True)
+class Renewal:
+    """What the charges of one calendar day, month or year (UTC) may spend together."""
+
+    every: str
+    epsilon: Finite
+
+    def __post_init__(self) -> None:
+        if self.every not in _PERIODS or not self.epsilon > 0:
+            raise ParameterError(
+                f"expected a renewal {', '.join(_PERIODS)} with an epsilon above 0, got {self.every} "
+                f"with {self.epsilon:g}"
+            )
+
+    @classmethod
+    def of(cls, text: str | None, epsilon: float | None = None) -> Self | None:
+        """What "monthly:0.5" stands for, or "monthly" with this epsilon; None of no text.
+
+        >>> Renewal.of("monthly:0.5")
+        Renewal(every='monthly', epsilon=0.5)
+        """
+        every, colon, number = (text or "").partition(":")
+        try:
+            value = float(number) if colon else epsilon
+        except ValueError:
+            value = None
+        if text and (value is None or every not in _PERIODS):
+            raise ParameterError(
+                f"expected a renewal as monthly:0.5, daily:0.1 or yearly:2, got {text!r}"
+            )
+        return cls(every, value) if text and value is not None else None
+
+    def period(self, when: str) -> str:
+        """The period that a time belongs to."""
+        return when[: _PERIODS[self.every]]
+
+
 @dataclass(frozen=True)
 class Budget:
-    """What all charges together may spend, those before it and those after it."""
+    """What all charges together may spend, those before it and those after it; within a renewal less.
+
+    Only the renewal's epsilon begins anew with each period.
+    """
 
     epsilon: Finite
     delta: Finite
+    renewal: Renewal | None = field(default=None, metadata=IF_GIVEN)
 
     def __post_init__(self) -> None:
         check_budget(self.epsilon, self.delta)
@@ -44,6 +90,7 @@ class Charge:
     `sigma` is its noise multiplier, and `trust` says who adds the noise: "central", "distributed" or
     "local". `change_norm` is how far a client's vector moves at most if one of its records becomes
     another. `run` is the run that it belongs to: the same for all rounds of a fit, also after a stop.
+    `when` is its time (UTC); a charge without one counts in every period of a renewal.
     """
 
     what: str
@@ -52,6 +99,7 @@ class Charge:
     trust: str = "central"
     change_norm: Finite = 2.0
     run: str = ""
+    when: str | None = field(default=None, metadata=IF_GIVEN)
 
     def __post_init__(self) -> None:
         if not (self.sigma > 0 and 0 < self.change_norm <= 2):
@@ -93,10 +141,13 @@ class Entries(Protocol):
 
 def enter_exact(entries: Entries, what: str, n_numbers: int, *, run: str = "") -> None:
     """Enter a release without noise, before it is made."""
-    now = datetime.now(UTC).isoformat(timespec="seconds")
     with entries.turn():
         entries.read()
-        entries.append(ExactRelease(what, n_numbers, run, now))
+        entries.append(ExactRelease(what, n_numbers, run, _now()))
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 class _InMemory:
@@ -130,6 +181,11 @@ class PrivacyLedger:
     entries : Entries, optional
         Where entries are kept: `polyurn.storage.ledger_file.LedgerFile`. By default in memory, which is
         lost when the process ends.
+    renewal : Renewal, optional
+        What a day, a month or a year may spend of the budget, from now on. By default what the entries
+        say; there is no way back to none.
+    now : function that returns a time, optional
+        In UTC, as in ISO 8601. A clock that goes back begins no period anew.
 
     Examples
     --------
@@ -141,18 +197,22 @@ class PrivacyLedger:
     Traceback (most recent call last):
     ...
     polyurn.errors.BudgetError: score (sigma 5) would bring epsilon to 1.108 of 1 (delta 1e-06); it was
-    not asked: give it more noise, or raise the budget
+    not asked: take more noise (a smaller epsilon), or raise the budget
     """
 
-    def __init__(self, epsilon: float, delta: float, *, entries: Entries | None = None) -> None:
-        given = Budget(epsilon, delta)
+    def __init__(
+        self, epsilon: float, delta: float, *, entries: Entries | None = None,
+        renewal: Renewal | None = None, now: Callable[[], str] = _now,
+    ) -> None:  # fmt: skip
+        given = Budget(epsilon, delta, renewal)
         self._entries: Entries = _InMemory() if entries is None else entries
+        self._now = now
         with self._entries.turn():
             kept = self._entries.read()
-            if not any(isinstance(entry, Budget) for entry in kept):
+            was = _budget(kept) if any(isinstance(entry, Budget) for entry in kept) else None
+            if was is None or replace(was, renewal=given.renewal or was.renewal) == given != was:
                 self._entries.append(given)
-            elif _budget(kept) != given:
-                was = _budget(kept)
+            elif (was.epsilon, was.delta) != (epsilon, delta):
                 raise ParameterError(
                     f"expected the ledger's budget, epsilon {was.epsilon:g} and delta {was.delta:g}, "
                     f"got {epsilon:g} and {delta:g}; open it with its own, and raise_to a larger one"
@@ -205,17 +265,38 @@ class PrivacyLedger:
         """
         entry = Charge(what, float(sigma), int(n_numbers), trust, float(change_norm), run)
         with self._entries.turn():
-            kept = self._entries.read()
-            budget = _budget(kept)
-            sigmas = [charge.sigma for charge in (*_charges(kept), entry)]
-            if not budget.allows(sigmas):
+            when = self._check([entry.sigma], f"{what} (sigma {sigma:g})")
+            self._entries.append(replace(entry, when=when))
+
+    def check(self, sigmas: Sequence[float], what: str, *, run: str | None = None) -> None:
+        """Refuse releases that the budget cannot pay for, before any of them is asked or charged.
+
+        The charges of `run` so far are taken to be among `sigmas`.
+        """
+        with self._entries.turn():
+            self._check(sigmas, what, run)
+
+    def _check(self, sigmas: Sequence[float], what: str, run: str | None = None) -> str:
+        """The time at which the releases are charged; a BudgetError if they may not be."""
+        kept = self._entries.read()
+        budget, charges = _budget(kept), _charges(kept)
+        now = max([self._now(), *(charge.when or "" for charge in charges)])
+        others = [charge for charge in charges if run is None or charge.run != run]
+        caps = [(budget, "", "raise the budget", others)]
+        if (renewal := budget.renewal) is not None:
+            period = renewal.period(now)
+            of_period = [one for one in others if renewal.period(one.when or now) == period]
+            of_renewal = Budget(renewal.epsilon, budget.delta)
+            caps += [(of_renewal, f" for {period}", "wait for the next period", of_period)]
+        for cap, whose, otherwise, some in caps:
+            together = [*sigmas, *(charge.sigma for charge in some)]
+            if not cap.allows(together):
                 raise BudgetError(
-                    f"{what} (sigma {sigma:g}) would bring epsilon to "
-                    f"{epsilon_of(sigmas, budget.delta):.4g} of {budget.epsilon:g} "
-                    f"(delta {budget.delta:g}); it was not asked: give it more noise, or raise the "
-                    "budget"
+                    f"{what} would bring epsilon to {epsilon_of(together, budget.delta):.4g} of "
+                    f"{cap.epsilon:g}{whose} (delta {budget.delta:g}); it was not asked: take more "
+                    f"noise (a smaller epsilon), or {otherwise}"
                 )
-            self._entries.append(entry)
+        return now
 
     def raise_to(self, epsilon: float) -> None:
         """Raise the budget, at the same δ; the new budget is an entry among the charges."""
@@ -223,7 +304,7 @@ class PrivacyLedger:
             was = _budget(self._entries.read())
             if not epsilon > was.epsilon:
                 raise ParameterError(f"expected epsilon above {was.epsilon:g}, got {epsilon:g}")
-            self._entries.append(Budget(epsilon, was.delta))
+            self._entries.append(replace(was, epsilon=epsilon))
 
     def __repr__(self) -> str:
         budget = self.budget

@@ -63,6 +63,8 @@ def _other_verdict(material: Material) -> str:
     if material.style is not None:
         between = material.style.style.between
         return f"{between:.0%} of the variance among points of the same label lies between clients"
+    if material.description is not None:
+        return material.description.sentence
     if material.looks:
         return f"at the last look, {material.looks[-1].drift.sentence}"
     return "there are runs to look at, and no verdict yet"

@@ -1,10 +1,27 @@
-"""Looks at clients over time: weights, sizes, fit and what no component explains, with intervals."""
+"""Looks at clients: what they are like, and over time weights, sizes, fit and the unexplained."""
+
+import math
+from collections.abc import Iterable
 
 import altair as alt
 
-from polyurn.report.charts import Column, Rows, chart, keyed, names_of, spec_of, tooltip
+from polyurn.comparison.estimates import Estimate
+from polyurn.report.charts import (
+    ACCENT,
+    Column,
+    Rows,
+    chart,
+    keyed,
+    listed,
+    measured,
+    names_of,
+    spec_of,
+    steps,
+    tooltip,
+)
 from polyurn.report.material import Material
 from polyurn.report.parts import Figure, Panel, Section, Table
+from polyurn.server.describing import QUANTILES, ColumnDescription
 from polyurn.server.drift import Block
 from polyurn.storage.look_history import LookEntry
 from polyurn.wording import counted
@@ -17,6 +34,63 @@ _FIGURES: dict[Block, tuple[str, str]] = {
     "unexplained": ("Clients that no component explains", "A share of all clients."),
 }
 _LEAST = 0.01
+# Categories that are drawn; all of them are in the table.
+_MOST_CATEGORIES = 30
+
+
+def description_section(material: Material) -> Section | None:
+    """What clients are like, if they were described, or a column of their records."""
+    found = material.description
+    if found is None:
+        return None
+    title, lead = "What clients are like", "Intervals are of 95 %, sampling and noise together."
+    facts = [("Clients", f"{found.n_clients:,.0f}")]
+    if isinstance(found, ColumnDescription):
+        says = "The numbers below which these shares of clients' points are, each client counting once."
+        ranks = [f"{rank:.3g}" for rank in found.ranks]
+        figures = [_estimates("column", found.column, says, ranks, found.quantiles, ",.5~g")]
+        facts.append(("Bins", f"--bins={found.bins}"))
+    else:
+        order = sorted(range(len(found.shares)), key=lambda j: -found.shares[j].value)
+        names = [str(j) if found.categories is None else found.categories[j] for j in order]
+        of_clients = "The sizes below which these shares of clients are."
+        sizes = [f"{q:.0%}" for q in QUANTILES]
+        counts_once, holds = (
+            "Mean shares, each client counting once.",
+            "How many clients hold each.",
+        )
+        shares, holders = ([each[j] for j in order] for each in (found.shares, found.holders))
+        figures = [
+            _estimates("described-sizes", "Sizes", of_clients, sizes, found.sizes, ",.0f"),
+            _estimates("described-shares", "Categories", counts_once, names, shares, ".1%"),
+            _estimates("described-holders", "Who holds them", holds, names, holders, ",.0f"),
+        ]
+        facts += [
+            ("How different they are", f"{found.sentence}."),
+            ("Share of variance between clients", f"{found.between:.3f}"),
+            ("Effective categories of a client", f"{found.effective_categories:.2f}"),
+            ("Best single α", f"{found.alpha:.3g}"),
+        ]
+    facts.append(("Privacy", found.privacy_in_words))
+    return Section("description", title, lead, tuple(figures), facts=tuple(facts))
+
+
+def _estimates(
+    name: str, title: str, says: str, names: Iterable[str], values: Iterable[Estimate], show: str
+) -> Figure:
+    """Numbers with their intervals, one under the other; an end that is not finite is not drawn."""
+    rows: Rows = [
+        {"name": one, **{k: v if math.isfinite(v) else None for k, v in vars(of).items()}}
+        for one, of in zip(names, values, strict=True)
+    ]
+    drawn = rows[:_MOST_CATEGORIES]
+    columns = [Column(field, show=show.replace("~", "")) for field in ("value", "low", "high")]
+    base = chart().encode(y=listed("name"))
+    ends = base.mark_rule(color=ACCENT).encode(x=measured(alt.X, "low", None), x2="high:Q")
+    x = measured(alt.X, "value", None, show)
+    dots = base.mark_point(color=ACCENT).encode(x=x, tooltip=tooltip("name", *columns))
+    panel = Panel(spec_of(ends + dots, drawn, height=steps(drawn, "name", 22)))
+    return Figure(name, title, says, Table.of(title, rows, [Column("name"), *columns]), (panel,))
 
 
 def looks_section(material: Material) -> Section | None:

@@ -22,6 +22,7 @@ from polyurn.model.style import Style
 from polyurn.model.style_coordinates import label_codes
 from polyurn.partitioning.assign import held_categories, partition
 from polyurn.partitioning.result import Partition, PartitionReport, StyleReport
+from polyurn.server.describing import ColumnDescription, Description
 from polyurn.server.fit_results import Fit
 from polyurn.storage.look_history import LookEntry
 from polyurn.storage.models import Saved
@@ -111,6 +112,7 @@ class Material:
     notes: tuple[tuple[str, str], ...]
     style: StyleMaterial | None
     looks: tuple[LookEntry, ...]
+    description: Description | ColumnDescription | None
     rng: np.random.Generator
 
     @property
@@ -157,6 +159,7 @@ def gather(
     true: str = "true",
     metric: str = "accuracy",
     looks: Sequence[LookEntry] = (),
+    description: Description | ColumnDescription | None = None,
     notes: Sequence[tuple[str, str]] = (),
     rng: Seed = 0,
 ) -> Material:
@@ -168,7 +171,7 @@ def gather(
         mdm, provenance = model.model, model.provenance
     else:
         mdm, provenance = model, Provenance()
-    has_one = any(one is not None for one in (model, comparison, style))
+    has_one = any(one is not None for one in (model, comparison, style, description))
     if not (has_one or runs or clients or looks):
         raise ParameterError(
             "expected something to report on: a model, a style, a comparison, runs, looks or clients"
@@ -201,7 +204,7 @@ def gather(
         comparison_provenance=compared.provenance if compared else Provenance(),
         clients={name: _some(tables[name], rng=rng) for name in order},
         n_clients={name: tables[name].shape[0] for name in order},
-        notes=tuple(notes), looks=tuple(looks), rng=rng,
+        notes=tuple(notes), looks=tuple(looks), description=description, rng=rng,
     )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from polyurn.model.style import Style
 from polyurn.partitioning.result import Partition
 from polyurn.report.charts import javascript, population_looks, resource, svg, tone
 from polyurn.report.headline import Headline, headline
-from polyurn.report.looks_section import looks_section
+from polyurn.report.looks_section import description_section, looks_section
 from polyurn.report.material import Model, SavedComparison, gather
 from polyurn.report.model_section import choice_section, components_section
 from polyurn.report.parts import Figure, Section, Table
@@ -30,6 +30,7 @@ from polyurn.report.provenance_section import provenance_section, traffic_sectio
 from polyurn.report.splits_section import splits_section
 from polyurn.report.style_section import style_section
 from polyurn.report.sweep_section import sweep_section
+from polyurn.server.describing import ColumnDescription, Description
 from polyurn.server.fit_results import Fit
 from polyurn.storage.look_history import LookEntry
 from polyurn.storage.models import Saved
@@ -46,6 +47,7 @@ except ImportError as error:
 _MOST_ROWS = 12  # of a table below a chart in a notebook
 # The page from top to bottom; a section that has nothing to show is None.
 _SECTIONS = (
+    description_section,
     components_section,
     splits_section,
     choice_section,
@@ -131,6 +133,7 @@ def report_on(
     true: str = "true",
     metric: str = "accuracy",
     looks: Sequence[LookEntry] = (),
+    description: Description | ColumnDescription | None = None,
     title: str = "What this federation looks like",
     notes: Sequence[tuple[str, str]] = (),
     rng: int | np.random.Generator | None = 0,
@@ -163,6 +166,8 @@ def report_on(
         The metric of the runs to show.
     looks : sequence of LookEntry
         A history of looks: `polyurn.storage.look_history.LookHistory(path).read()`.
+    description : Description or ColumnDescription, optional
+        What clients are like: of `polyurn.server.describing`.
     title : str
     notes : sequence of (str, str)
         Facts that are added to where things came from.

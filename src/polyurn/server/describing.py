@@ -6,9 +6,10 @@ than those of two. Sampling errors are at most those given: a number between 0 a
 variance of at most m (1 - m) (Bhatia and Davis, American Mathematical Monthly 107, 2000).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -20,23 +21,49 @@ from polyurn.privacy.accounting import sigma_for
 from polyurn.privacy.ledger import PrivacyLedger, Trust
 from polyurn.privacy.noise import Noise, discrete_gaussian
 from polyurn.privacy.private_aggregator import PrivateAggregator, as_private
-from polyurn.privacy.statement import Guarantee
+from polyurn.privacy.statement import Guarantee, in_words
 from polyurn.typed.arguments import checked
-from polyurn.typed.declared import Floats
-from polyurn.typed.json_form import Finite
-from polyurn.wire import Aggregator, BoundedStyle, Describe, InBlocks, Noised
+from polyurn.typed.declared import Between, Floats
+from polyurn.typed.json_form import Count, Finite
+from polyurn.wire import (
+    Aggregator,
+    BoundedStyle,
+    Describe,
+    InBlocks,
+    Noised,
+    RecordColumn,
+    Scaled,
+    Spread,
+)
+from polyurn.wording import counted
 
 # Of the sizes; the bins double, so that their edges do not come from the clients.
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 # The half-width of an interval, in standard errors.
 REACH = float(ndtri((1 + COVERAGE) / 2))
+# The first edges of any column of numbers, and the rounds and parts in which bins are cut.
+_POWERS = np.concatenate([-(4.0 ** np.arange(24, -17, -1)), [0.0], 4.0 ** np.arange(-16, 25)])
+_ROUNDS, _PARTS = 4, 16
+_NO_DELTA = "expected delta with epsilon, well below one over the number of clients: 1e-6, say"
 # Clients count as some from so many standard deviations of their noise on.
 _SURE = 2.0
 
 
+@dataclass(frozen=True, kw_only=True)
+class LookResult:
+    """What questions to clients have found, from exact sums or with a guarantee."""
+
+    guarantee: Guarantee | None = None
+
+    @property
+    def privacy_in_words(self) -> str:
+        """What is guaranteed to a client."""
+        return in_words(self.guarantee)
+
+
 @checked
 @dataclass(frozen=True, kw_only=True)
-class Description:
+class Description(LookResult):
     """What clients are like; intervals cover at least 95 %, sampling and noise together.
 
     `sizes` are the quantiles of QUANTILES, within a bin as if logarithms of sizes were even. `between`
@@ -53,7 +80,7 @@ class Description:
     effective_categories: Estimate  # one over the probability that two points of one client agree
     alpha: Estimate
     points_in_pairs: Finite  # the share of clients that hold two points or more
-    guarantee: Guarantee | None = None
+    categories: tuple[str, ...] | None = None
 
     @property
     def sentence(self) -> str:
@@ -67,6 +94,35 @@ class Description:
         return "clients differ by no more than chance, as far as so many can tell"
 
 
+@checked
+@dataclass(frozen=True, kw_only=True)
+class ColumnDescription(LookResult):
+    """The quantiles of a column of clients' records at `ranks`, each client counting once.
+
+    Intervals cover at least 95 % each, sampling and noise together, and are whole bins. `edges` are
+    those of bins with about equal shares, open at both ends; fewer where many points are one number.
+    """
+
+    column: str
+    n_clients: Estimate
+    ranks: tuple[Finite, ...]
+    quantiles: tuple[Estimate, ...]
+    edges: tuple[float, ...]
+    n_rounds: Count
+
+    @property
+    def sentence(self) -> str:
+        """What came of it, in words."""
+        return (
+            f"{self.column} falls into {counted(len(self.edges) - 1, 'bin')} of about equal shares"
+        )
+
+    @property
+    def bins(self) -> str:
+        """The edges as `--bins` takes them."""
+        return ",".join(f"{edge:.12g}" for edge in self.edges)
+
+
 @dataclass(frozen=True)
 class Sums:
     """Means over clients of the numbers of a question, and the standard deviation of their noise."""
@@ -76,46 +132,71 @@ class Sums:
     noise: Floats
 
 
-def ask(
-    aggregator: Aggregator, query: InBlocks, *, epsilon: float | None, delta: float | None,
-    trust: Trust = "central", ledger: PrivacyLedger | None = None, noise: Noise = discrete_gaussian,
-) -> tuple[Sums, Guarantee | None]:  # fmt: skip
-    """Put one question of blocks to all clients, exactly or with noise."""
-    layer = None
-    if epsilon is None:
-        if delta is not None or ledger is not None:
-            raise ParameterError("expected epsilon with delta and ledger: they are for noise")
-        values = aggregator.aggregate(query, None).values / query.scales
-        sigmas = np.zeros(query.n_values)
-    else:
-        released, sigmas, layer = noised(
-            aggregator, query, epsilon, delta, trust=trust, ledger=ledger, noise=noise
+class Asked:
+    """Puts bounded questions to all clients, exactly or with noise, which share a budget evenly.
+
+    A ledger that could not pay for all of them is a BudgetError before the first is asked.
+    """
+
+    def __init__(
+        self, aggregator: Aggregator, epsilon: float | None, delta: float | None, n_questions: int = 1
+    ) -> None:  # fmt: skip
+        self._aggregator: Any = aggregator
+        self._epsilon, self._delta, self._n = epsilon, delta, n_questions
+        if epsilon is None:
+            if delta is not None:
+                raise ParameterError("expected epsilon with delta: it is for noise")
+            return
+        if delta is None:
+            raise ParameterError(_NO_DELTA)
+        self._aggregator = as_private(
+            aggregator, epsilon, delta, trust="central", ledger=None, noise=discrete_gaussian
         )
-        values = released / query.scales
-    n = float(values[0])
-    if not n >= max(1 - 1e-6, _SURE * sigmas[0]):
-        raise FitError(
-            "there is more noise than clients: ask more of them" if layer else "no client answered"
-        )
-    means = values / n
-    noises = np.hypot(sigmas, means * sigmas[0]) / n
-    n = n if layer else float(round(n))
-    count = Estimate(n, n - REACH * sigmas[0], n + REACH * sigmas[0])
-    return Sums(count, means, noises), None if layer is None else layer.guarantee()
+        if n_questions > 1 and (kept := getattr(self._aggregator, "ledger", None)) is not None:
+            sigma = sigma_for(epsilon, delta) * np.sqrt(n_questions)
+            kept.check([sigma] * n_questions, f"{n_questions} questions")
+
+    def sums(self, query: InBlocks | Scaled[Any]) -> "Sums":
+        """The means of one question; its first number counts the clients."""
+        if self._epsilon is None:
+            values = self._aggregator.aggregate(query, None).to_vector() / query.scales
+            sigmas = np.zeros(len(values))
+        else:
+            released, sigmas, _ = noised(
+                self._aggregator, query, self._epsilon, self._delta, trust="central", ledger=None,
+                noise=discrete_gaussian, n_questions=self._n,
+            )  # fmt: skip
+            values = released / query.scales
+        n, exact = float(values[0]), self._epsilon is None
+        if not n >= max(1 - 1e-6, _SURE * sigmas[0]):
+            raise FitError(
+                "no client answered"
+                if exact
+                else "there is more noise than clients: ask more of them"
+            )
+        means = values / n
+        n = float(round(n)) if exact else n
+        count = Estimate(n, n - REACH * sigmas[0], n + REACH * sigmas[0])
+        return Sums(count, means, np.hypot(sigmas, means * sigmas[0]) / n)
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """That of all questions; None if sums are exact."""
+        found: Guarantee | None = None if self._epsilon is None else self._aggregator.guarantee()
+        return found
 
 
 def noised(
-    aggregator: Aggregator, query: InBlocks | BoundedStyle, epsilon: float, delta: float | None, *,
-    trust: Trust, ledger: PrivacyLedger | None, noise: Noise,
+    aggregator: Aggregator, query: InBlocks | BoundedStyle | Scaled[Any], epsilon: float,
+    delta: float | None, *, trust: Trust, ledger: PrivacyLedger | None, noise: Noise,
+    n_questions: int = 1,
 ) -> tuple[Floats, Floats, PrivateAggregator]:  # fmt: skip
     """The released sum of a question, its noise's standard deviation unscaled, and who released it."""
     if delta is None:
-        raise ParameterError(
-            "expected delta with epsilon, well below one over the number of clients: 1e-6, say"
-        )
-    sigma = sigma_for(epsilon, delta)
+        raise ParameterError(_NO_DELTA)
+    sigma = sigma_for(epsilon, delta) * np.sqrt(n_questions)
     layer = as_private(aggregator, epsilon, delta, trust=trust, ledger=ledger, noise=noise)
-    values = layer.aggregate(Noised(query, sigma), None).values
+    values = layer.aggregate(Noised(query, sigma), None).to_vector()
     if getattr(layer, "trust", trust) == "local":  # every client adds all of the noise
         sigma *= np.sqrt(max(float(values[0] / query.scales[0]), 1.0))
     return values, sigma / query.scales, layer
@@ -139,23 +220,12 @@ def describe(
     max_size: int,
     epsilon: float | None = None,
     delta: float | None = None,
-    trust: Trust = "central",
-    ledger: PrivacyLedger | None = None,
-    noise: Noise = discrete_gaussian,
 ) -> Description:
-    """Describe clients, in one round.
+    """Describe clients, in one round; one larger than `max_size` answers for so many of its points.
 
-    Parameters
-    ----------
-    aggregator : Aggregator
-        With `epsilon` it may be a `PrivateAggregator`, whose ledger, trust model and noise then count.
-    n_categories, max_size : int
-        A larger client answers for `max_size` of its points.
-    epsilon, delta, trust, ledger, noise
-        As in `fit_style`.
+    With `epsilon` the aggregator may be a `PrivateAggregator`, whose ledger and trust model then count.
+    More noise than clients is a FitError.
 
-    Examples
-    --------
     >>> import polyurn as pu
     >>> clients = pu.LocalAggregator([[9, 1], [2, 8], [10, 0], [1, 9]])
     >>> found = describe(clients, n_categories=2, max_size=16)
@@ -163,20 +233,93 @@ def describe(
     (4.0, 0.69, 0.55)
     """
     query = Describe(n_categories, SizeBins.logarithmic(max_size, per_doubling=1))
-    sums, guarantee = ask(
-        aggregator, query, epsilon=epsilon, delta=delta, trust=trust, ledger=ledger, noise=noise
-    )
+    asked = Asked(aggregator, epsilon, delta)
+    sums = asked.sums(query)
     means, noises = query.blocks(sums.means), query.blocks(sums.noise)
     root, n = np.sqrt(n_categories), sums.n_clients.value
     held = shares_of(sums, means["holders"] * root, noises["holders"] * root)
     return Description(
         n_clients=sums.n_clients,
-        sizes=_quantiles(query.size_bins, means["sizes"], noises["sizes"], n),
+        sizes=tuple(
+            _size(query.size_bins, place)
+            for place in _places(means["sizes"], noises["sizes"], n, QUANTILES)
+        ),
         shares=shares_of(sums, means["p"], noises["p"]),
         holders=tuple(share.scaled(n) for share in held),
         **_differences(query, means, noises, n),
-        guarantee=guarantee,
+        guarantee=asked.guarantee,
     )
+
+
+@checked
+def describe_column(
+    aggregator: Aggregator,
+    column: str,
+    *,
+    features: Sequence[str],
+    n_categories: int = 2,
+    n_bins: Annotated[int, Between(2, 1_000)] = 10,
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> ColumnDescription:
+    """Find the quantiles of a column of clients' records, in at most four rounds, each exact or with
+    noise as in `describe`.
+
+    The first round counts numbers by sign and power of 4, a grid that does not come from the data. Each
+    further one cuts the intervals that a quantile may lie in, until clients are too few to tell more.
+    Elsewhere nothing is cut: of a minimum or a maximum exact sums show an interval between such cuts,
+    and sums with noise not that. `features` are the columns of the records, in their order.
+
+    >>> import polyurn as pu
+    >>> ages = np.random.default_rng(0).normal(40, 10, size=(5000, 1))
+    >>> records = pu.Records(ages, np.zeros(5000, int), np.arange(5000) // 5)
+    >>> found = describe_column(pu.LocalAggregator(records), "age", features=["age"], n_bins=4)
+    >>> [round(one.value, 1) for one in found.quantiles]
+    [33.2, 39.7, 46.8]
+    """
+    if column not in features:
+        raise ParameterError(f"expected a column of {', '.join(features)}, got {column!r}")
+    ranks, edges = np.arange(1, n_bins) / n_bins, _POWERS
+    index = list(features).index(column)
+    asked = Asked(aggregator, epsilon, delta, _ROUNDS)
+    for n_rounds in range(1, _ROUNDS + 1):
+        query = Spread(n_categories, RecordColumn(index, len(features), edges))
+        sums = asked.sums(query)
+        shares, noises = (query.blocks(of)["shares"] for of in (sums.means, sums.noise))
+        places = _places(shares, noises, sums.n_clients.value, ranks)
+        ends = np.concatenate([[-np.inf], edges, [np.inf]])
+        finer = _finer(ends, places)
+        if n_rounds == _ROUNDS or np.isin(finer, edges).all():
+            break
+        edges = finer
+    nearest = {float(ends[one.at + (one.part > 0.5)]) for one in places}
+    return ColumnDescription(
+        column=column,
+        n_clients=sums.n_clients,
+        ranks=tuple(ranks.tolist()),
+        quantiles=tuple(_between(ends, one) for one in places),
+        edges=(-np.inf, *sorted(nearest - {-np.inf, np.inf}), np.inf),
+        n_rounds=n_rounds,
+        guarantee=asked.guarantee,
+    )
+
+
+def _finer(ends: Floats, places: Sequence["_Place"]) -> Floats:
+    """The edges of the next round: bins that a quantile may lie in are cut, others are joined."""
+    kept = set[float]()
+    for one in places:
+        n_parts = 2 ** int(np.log2(max(_PARTS / (one.last - one.first + 1), 1)))
+        for low, high in pairwise(ends[one.first : one.last + 2].tolist()):
+            inside = np.isfinite([low, high]).all()
+            kept.update(np.linspace(low, high, n_parts + 1).tolist() if inside else (low, high))
+    return np.array(sorted(kept - {-np.inf, np.inf}))
+
+
+def _between(ends: Floats, place: "_Place") -> Estimate:
+    """A quantile, as if numbers were even within a bin; at the end of a bin that has no other."""
+    low, high = ends[place.at : place.at + 2]
+    value = low + place.part * (high - low) if np.isfinite(high - low) else np.clip(0.0, low, high)
+    return Estimate(float(value), float(ends[place.first]), float(ends[place.last + 1]))
 
 
 def _differences(
@@ -198,16 +341,9 @@ def _differences(
     own = within + (1 - within) * float((means["sizes"] / bins.means()).sum())
     raw = float((p**2 - of_p**2).sum())
     between = (n * raw - own) / (n - 1) if n > 1 else raw
-    room = 1 - between  # 0 if all points are alike, so that nothing can differ
-    correlation = (within - between) / room if room > 1e-9 else np.nan
     noise = np.hypot(noises["alike"][0], within * noises["sizes"][0]) / paired
     error_w = np.sqrt(spread / (n * paired) + noise**2)
-    most = max((p.max() - between) * (between - min(p.min(), between)), 0.0)  # of its variance
-    error_b = 2 * np.sqrt(most / n + float((p**2 * of_p**2).sum()))
-    # Their errors may go together, so that they are added.
-    room = max(room, 1e-9)
-    half = REACH * (error_w + error_b * (1 - within) / room) / room
-    rho = Estimate(correlation, max(correlation - half, -1.0), min(correlation + half, 1.0))
+    rho = correlation(within, error_w, between, p, of_p, n)
     near = [within + sign * REACH * error_w for sign in (0, 1, -1)]
     effective = Estimate(*(1 / float(np.clip(one, 1 / c, 1.0)) for one in near))
     alphas = [(1 / one - 1) / c if one > 0 else np.inf for one in (rho.value, rho.high, rho.low)]
@@ -219,21 +355,52 @@ def _differences(
     }
 
 
-def _quantiles(bins: SizeBins, shares: Floats, noise: Floats, n: float) -> tuple[Estimate, ...]:
-    """Sizes below which given shares of the clients are, with the bins that they may lie in."""
+def correlation(
+    within: float, error: float, between: float, p: Floats, of_p: Floats, n: float
+) -> Estimate:
+    """(W - B) / (1 - B) of W with its standard error and of B = Σ p², with p and its noise.
+
+    NaN if all points are alike, so that nothing can differ.
+    """
+    left = max(1 - between, 1e-9)
+    value = (within - between) / left if 1 - between > 1e-9 else np.nan
+    room = max((p.max() - between) * (between - min(p.min(), between)), 0.0)
+    of_noise = float((4 * p**2 * of_p**2 + 2 * of_p**4).sum())
+    # Their errors may go together, so that they are added.
+    half = REACH * (error + np.sqrt(4 * room / n + of_noise) * (1 - within) / left) / left
+    return Estimate(float(value), float(max(value - half, -1.0)), float(min(value + half, 1.0)))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a quantile is: its bin, how far into that, and the bins that it may lie in."""
+
+    at: int
+    part: float
+    first: int
+    last: int
+
+
+def _places(shares: Floats, noise: Floats, n: float, ranks: Iterable[float]) -> list[_Place]:
+    """Where quantiles are among bins, of the shares of the clients in them."""
     below = np.cumsum(shares)
     errors = REACH * np.sqrt(np.clip(below * (1 - below), 0.0, 0.25) / n + np.cumsum(noise**2))
     steady = np.maximum.accumulate(below)
     found = []
-    for q in QUANTILES:
+    for q in ranks:
         at = _first(steady, q)
         before = float(steady[at - 1]) if at else 0.0
         part = np.clip((q - before) / max(float(steady[at]) - before, 1e-12), 0.0, 1.0)
-        low, high = _first(below + errors, q), _first(below - errors, q)
-        edges = bins.edges[at], max(int(bins.edges[at + 1]) - 1, 1)
-        value = float(np.exp(np.log(edges[0]) + part * np.log(edges[1] / edges[0])))
-        found.append(Estimate(value, float(bins.edges[low]), float(bins.edges[high + 1] - 1)))
-    return tuple(found)
+        found.append(_Place(at, float(part), _first(below + errors, q), _first(below - errors, q)))
+    return found
+
+
+def _size(bins: SizeBins, place: _Place) -> Estimate:
+    """A quantile of sizes, as if their logarithms were even within a bin."""
+    low, high = bins.edges[place.at], max(int(bins.edges[place.at + 1]) - 1, 1)
+    value = float(np.exp(np.log(low) + place.part * np.log(high / low)))
+    ends = bins.edges[place.first], bins.edges[place.last + 1] - 1
+    return Estimate(value, float(ends[0]), float(ends[1]))
 
 
 def _first(values: Floats, least: float) -> int:

@@ -21,10 +21,7 @@ from polyurn.comparison.estimates import Estimate
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins
 from polyurn.model.standing import CUT, Yardstick, log_likelihoods, standings
-from polyurn.privacy.ledger import PrivacyLedger, Trust
-from polyurn.privacy.noise import Noise, discrete_gaussian
-from polyurn.privacy.statement import Guarantee
-from polyurn.server.describing import REACH, Sums, ask, listed, percent, shares_of
+from polyurn.server.describing import REACH, Asked, LookResult, Sums, listed, percent, shares_of
 from polyurn.typed.arguments import checked
 from polyurn.typed.declared import Between, Floats, Seed
 from polyurn.typed.json_form import Finite
@@ -63,8 +60,8 @@ class Change:
 
 @checked
 @dataclass(frozen=True, kw_only=True)
-class Drift:
-    """One look at clients, compared with the mixture or with an earlier look.
+class Drift(LookResult):
+    """One look at clients, compared with the mixture or with an earlier look at a false-alarm rate.
 
     `level` is the false-alarm rate. Later looks are compared with `means`, the numbers that came, whose
     noise has the standard deviation `noise`.
@@ -77,7 +74,6 @@ class Drift:
     yardstick: Yardstick
     means: Floats
     noise: Floats
-    guarantee: Guarantee | None = None
 
     @property
     def moved(self) -> bool:
@@ -125,30 +121,14 @@ def drift(
     level: Annotated[float, Between(1e-6, 0.5)] = 0.05,
     epsilon: float | None = None,
     delta: float | None = None,
-    trust: Trust = "central",
-    ledger: PrivacyLedger | None = None,
-    noise: Noise = discrete_gaussian,
     rng: Seed = 0,
 ) -> Drift:
-    """Compare clients with a mixture, or with an earlier look at clients, in one round.
+    """Compare clients with a mixture, or with the earlier look `since`, in one round.
 
-    Parameters
-    ----------
-    aggregator : Aggregator
-        With `epsilon` it may be a `PrivateAggregator`, whose ledger, trust model and noise then count.
-    mdm : MDM
-        A client larger than its largest size answers for so many of its points.
-    since : Drift, optional
-        An earlier look with the same mixture, to compare with instead of the mixture.
-    level : float
-        The false-alarm rate: how often anything is said to have moved where nothing has.
-    epsilon, delta, trust, ledger, noise
-        As in `fit_style`.
-    rng : int or numpy.random.Generator
-        Of the clients that are drawn from the mixture.
+    `level` is the false-alarm rate: how often anything is said to have moved where nothing has. A
+    client larger than the mixture's largest size answers for so many of its points. `epsilon` and
+    `delta` are as in `describe`; `rng` is of the clients that are drawn from the mixture.
 
-    Examples
-    --------
     >>> import polyurn as pu
     >>> sizes = pu.Sizes.constant(20, n_components=2)
     >>> was = pu.MDM([0.6, 0.4], [[9.0, 1.0], [1.0, 3.0]], sizes)
@@ -163,9 +143,8 @@ def drift(
     yardstick = _yardstick(mdm, bins, streams[0]) if since is None else since.yardstick
     query = Standing(mdm, bins, yardstick)
     own = _Own.of(query, streams[1])
-    sums, guarantee = ask(
-        aggregator, query, epsilon=epsilon, delta=delta, trust=trust, ledger=ledger, noise=noise
-    )
+    asked = Asked(aggregator, epsilon, delta)
+    sums = asked.sums(query)
     if since is None:
         before = Sums(Estimate(_SIMULATED, np.nan, np.nan), own.means, np.zeros(len(own.means)))
         variances = own.variances
@@ -181,7 +160,7 @@ def drift(
         yardstick=yardstick,
         means=sums.means,
         noise=sums.noise,
-        guarantee=guarantee,
+        guarantee=asked.guarantee,
     )
 
 

@@ -8,18 +8,29 @@ Dirichlet-multinomial, whatever the clients' sizes are. Everything is estimated 
 `client/candidates.py` finds the candidate columns and turns their values into categories.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Self
 
 import numpy as np
 from scipy.special import stdtrit
 
 from polyurn.comparison.estimates import COVERAGE, Estimate
 from polyurn.errors import ParameterError
+from polyurn.server.describing import REACH, Asked, LookResult, Sums, correlation
 from polyurn.typed.arguments import checked
-from polyurn.typed.declared import Floats
-from polyurn.wire import Aggregator, Batch, Contrast, ContrastStatistics, Part, total
+from polyurn.typed.declared import Bools, Floats
+from polyurn.typed.json_form import Count
+from polyurn.wire import (
+    Aggregator,
+    Batch,
+    Contrast,
+    ContrastStatistics,
+    Part,
+    RecordColumn,
+    Scaled,
+    total,
+)
 from polyurn.wording import counted
 
 # Groups of clients that the jackknife leaves out one by one: enough for a t quantile (2.09) near the
@@ -31,6 +42,11 @@ N_GROUPS = 20
 # of a Dirichlet with α_0 above 19. IID clients predicted training about as well as the true
 # histograms did where nine clients in ten had α_0 = 20 (high/2 of the paper).
 LEAST_CORRELATION = 0.05
+# Numbers that a client may send in one round, by the default of its owner's policy; with more, exact
+# sums are over fewer groups.
+_MOST_NUMBERS = 50_000
+# A share of this many standard deviations of its noise is some.
+_CLEAR = 4.0
 # Between-client pairs that rounding alone produces, as a share of all pairs.
 _ROUNDING = 1e-9
 
@@ -74,6 +90,36 @@ class Recommendation:
 
 
 @checked
+@dataclass(frozen=True, kw_only=True)
+class FeatureChoice(LookResult):
+    """How much clients differ in several columns, given a label of this name, and what to model.
+
+    `sentences` are the recommendation, and what there is to say about it.
+    """
+
+    label: str
+    n_labels: Count
+    differences: Mapping[str, FeatureDifference]
+    recommendation: Recommendation
+    sentences: tuple[str, ...]
+
+    @classmethod
+    def of(cls, label: str, n_labels: int, differences: Mapping[str, FeatureDifference]) -> Self:
+        """The choice among columns in which clients differ so much."""
+        advice = recommend_feature(differences, label=label)
+        own, sentences = next(iter(differences.values())).label, [advice.sentence]
+        if differs(own):
+            alike = f"α_0 = {concentration_of(own.value):.2g}"
+            sentences.insert(
+                0, f"clients differ in {label} about as those of one Dirichlet with {alike}"
+            )
+        return cls(
+            label=label, n_labels=n_labels, differences=differences, recommendation=advice,
+            sentences=tuple(sentences),
+        )  # fmt: skip
+
+
+@checked
 def feature_differences(
     aggregator: Aggregator, *, n_labels: int, n_values: int, cohort_size: int | None = None
 ) -> FeatureDifference:
@@ -114,8 +160,43 @@ def feature_differences(
     >>> f"{found.label.value:.2f}, {abs(found.given_label.value):.2f}"
     '1.00, 0.00'
     """
-    query = Contrast(n_labels, n_values)
-    edges = np.linspace(0.0, 1.0, N_GROUPS + 1)
+    return _exactly(aggregator, Contrast(n_labels, n_values), N_GROUPS, cohort_size)
+
+
+@checked
+def choose_feature(
+    aggregator: Aggregator,
+    columns: Mapping[str, RecordColumn],
+    *,
+    label: str,
+    n_labels: int,
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> FeatureChoice:
+    """Measure how much clients differ in columns of their records, cut into bins, in one round each.
+
+    `epsilon` and `delta` are as in `describe`. With noise there are no groups of clients to leave out:
+    the intervals are those of the noise, and of variances that no law of the clients exceeds.
+    """
+    if not columns:
+        raise ParameterError("expected at least one column to look at, got none")
+    asked = Asked(aggregator, epsilon, delta, len(columns))
+    found = {}
+    for name, column in columns.items():
+        query = Contrast(n_labels, column.n_bins, column)
+        if epsilon is not None:
+            found[name] = _with_noise(query, asked.sums(Scaled(query)))
+            continue
+        n_groups = int(np.clip(_MOST_NUMBERS // query.n_numbers, 2, N_GROUPS))
+        found[name] = _exactly(aggregator, query, n_groups, None)
+    return replace(FeatureChoice.of(label, n_labels, found), guarantee=asked.guarantee)
+
+
+def _exactly(
+    aggregator: Aggregator, query: Contrast, n_groups: int, cohort_size: int | None
+) -> FeatureDifference:
+    """From exact sums over groups of clients."""
+    edges = np.linspace(0.0, 1.0, n_groups + 1)
     bounds = zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
     parts = Batch(tuple(Part(query, low, high) for low, high in bounds))
     answers = aggregator.aggregate(parts, cohort_size).answers
@@ -126,13 +207,83 @@ def feature_differences(
             f"expected at least two clients with two points each, got {n_clients}: one point says "
             "nothing about how alike a client's points are"
         )
-    whole = total(groups)
+    n_labels, whole = query.n_labels, total(groups)
     others = [total(groups[:g] + groups[g + 1 :]) for g in range(len(groups)) if len(groups) > 1]
     label, feature, joint, given_label = _jackknife(
         _correlations(whole, n_labels), [_correlations(sums, n_labels) for sums in others]
     )
     n_categories = int((whole.proportions > 0).sum())
     return FeatureDifference(label, feature, joint, given_label, n_clients, n_categories)
+
+
+def _with_noise(query: Contrast, sums: Sums) -> FeatureDifference:
+    """From one sum with noise."""
+    n, noise, means = sums.n_clients.value, query.shaped(sums.noise), query.shaped(sums.means)
+    # Where there are no points, nothing but this noise.
+    variance = float(noise.proportions.min()) ** 2
+    whole = query.shaped(sums.means * n)
+    within, between = _agreement(whole, query.n_labels, variance * n**2)
+    both = means.proportions.reshape(query.n_labels, -1)
+    of_noise = (noise.pairs**2).sum(), noise.feature_matches**2, (noise.matches**2).sum()
+    of_clients = (
+        _spread(means, noise, [1, 2, 1], within[0]),
+        max(within[1] * (1 - within[1]), 0.0),
+        _spread(means, noise, [1, 0, 0], within[2]),
+    )
+    tables = both.sum(axis=1), both.sum(axis=0), both.ravel()
+    label, feature, joint = [
+        correlation(
+            w, np.sqrt(s / n + e), b, p, np.full(len(p), (variance * both.size / len(p)) ** 0.5), n
+        )
+        for w, b, s, e, p in zip(within, between, of_clients, of_noise, tables, strict=True)
+    ]
+    n_categories = int((means.proportions > _CLEAR * np.sqrt(variance)).sum())
+    given = _given_with_noise(query, whole, noise, variance)
+    return FeatureDifference(label, feature, joint, given, round(n), n_categories)
+
+
+def _spread(
+    means: ContrastStatistics, noise: ContrastStatistics, weights: Sequence[float], mean: float
+) -> float:
+    """The variance between clients of a number whose square is so much of the moments, or more."""
+    second = np.dot(weights, means.moments) + 2 * np.sqrt(
+        np.dot(np.square(weights), noise.moments**2)
+    )
+    return max(float(second) - float(mean) ** 2, 0.0)
+
+
+def _given_with_noise(
+    query: Contrast, whole: ContrastStatistics, noise: ContrastStatistics, variance: float
+) -> Estimate:
+    """ρ of the feature given the label, (M - S) / (P - S) with M matches, P pairs and S = Σ pairs_y b_y.
+
+    With b the mean of b_y, a client's M - (ρ + (1 - ρ) b) P has the variance that the moments say, and
+    its Σ pairs_y (b_y - b) a second moment of at most Σ pairs_y (b_y - b)². A client with the share l of
+    label y moves b_y by 2 (p_y · P_y - b_y l L_y) / L_y², at most 2 l / L_y times the largest of
+    P_y / L_y and b_y; Σ l = 1.
+    """
+    n, v = whole.n_clients, query.n_values
+    means = query.shaped(whole.to_vector() / n)
+    both = means.proportions.reshape(query.n_labels, -1)
+    value, seen, b = _given_label(whole, both * n, variance * n**2)
+    pairs = np.clip(means.pairs[seen], 0.0, None)
+    room = float((pairs * (1 - b)).sum())
+    if np.isnan(value) or room <= _ROUNDING:
+        return Estimate(np.nan, np.nan, np.nan)
+    p, label, rho = both[seen], both[seen].sum(axis=1), float(np.clip(value, 0.0, 1.0))
+    c = rho + (1 - rho) * float(pairs @ b / pairs.sum())
+    off = (1 - rho) * b - (c - rho)
+    mean = float(means.matches.sum() - c * means.pairs.sum())
+    own = _spread(means, noise, [(1 - c) ** 2, -2 * c * (1 - c), c**2], mean)
+    most = 2 * pairs * np.maximum(p.max(axis=1) / label, b)
+    # The errors of the clients may go together, so that they are added.
+    of_clients = np.sqrt(own) + np.sqrt((pairs * off**2).sum())
+    of_clients += (1 - rho) * np.sqrt((most**2 / label).sum())
+    moved = 4 * ((p**2).sum(axis=1) + v * b**2 * label**2) + 2 * v * variance
+    of_noise = (noise.matches[seen] ** 2 + (off + c) ** 2 * noise.pairs[seen] ** 2).sum()
+    of_noise += (1 - rho) ** 2 * (pairs**2 * variance * moved / label**4).sum()
+    half = REACH * np.sqrt(of_clients**2 / n + of_noise) / room
+    return Estimate(value, float(max(value - half, -1.0)), float(min(value + half, 1.0)))
 
 
 @checked
@@ -263,36 +414,51 @@ def _shown(rho: Estimate) -> str:
 
 def _correlations(sums: ContrastStatistics, n_labels: int) -> Floats:
     """ρ of the label, of the feature, of both, and of the feature given the label, shape (4,)."""
-    m = sums.n_clients
-    if m < 2:
+    if sums.n_clients < 2:
         return np.full(4, np.nan)
-    both = sums.proportions.reshape(n_labels, -1)
+    within, between = _agreement(sums, n_labels)
+    given, _, _ = _given_label(sums, sums.proportions.reshape(n_labels, -1))
+    return np.append(_ratio(within - between, 1 - between), given)
+
+
+def _agreement(
+    sums: ContrastStatistics, n_labels: int, variance: float = 0.0
+) -> tuple[Floats, Floats]:
+    """How often two points agree in label, feature and both: of one client, and of two, shape (3,) each.
+
+    `variance` is that of the noise of each proportion, which the squares of sums do not keep.
+    """
+    m, both = sums.n_clients, sums.proportions.reshape(n_labels, -1)
     label, feature = both.sum(axis=1), both.sum(axis=0)
     # |Σ p|² - Σ |p|² is the sum over ordered pairs of different clients.
     between = np.array([
         label @ label - sums.label_squares.sum(),
         feature @ feature - sums.feature_squares,
         (both**2).sum() - sums.squares.sum(),
-    ]) / (m * (m - 1))  # fmt: skip
+    ]) - both.size * variance  # fmt: skip
     within = np.array([sums.pairs.sum(), sums.feature_matches, sums.matches.sum()]) / m
-    return np.append(_ratio(within - between, 1 - between), _given_label(sums, both))
+    return within, between / (m * (m - 1))
 
 
-def _given_label(sums: ContrastStatistics, both: Floats) -> float:
+def _given_label(
+    sums: ContrastStatistics, both: Floats, variance: float = 0.0
+) -> tuple[float, Bools, Floats]:
     """ρ of the feature given the label: (W_y - B_y) / (1 - B_y), averaged over labels y.
 
     W_y and B_y are the probabilities that two points of one client, or of two, match in the feature
     given that both have label y. If f is independent of the client given y they are equal, whatever the
     clients' labels are. The weight of a label is the number of the clients' same-label pairs times the
-    share 1 - B_y of pairs that could differ: a label with one value of the feature has no weight.
+    share 1 - B_y of pairs that could differ: a label with one value of the feature has no weight, nor
+    has one that noise hides. The labels with weight are returned, too, and their B_y.
     """
-    label = both.sum(axis=1)
-    pairs_between = label**2 - sums.label_squares
-    seen = pairs_between > _ROUNDING * label**2  # by two clients at least
+    label, noise = both.sum(axis=1), both.shape[1] * variance
+    pairs_between = label**2 - noise - sums.label_squares
+    # By two clients at least.
+    seen = (pairs_between > np.maximum(_ROUNDING * label**2, _CLEAR**2 * noise)) & (label > 0)
     pairs = sums.pairs[seen]
-    b = ((both**2).sum(axis=1) - sums.squares)[seen] / pairs_between[seen]
+    b = ((both**2).sum(axis=1) - noise - sums.squares)[seen] / pairs_between[seen]
     excess, room = (sums.matches[seen] - pairs * b).sum(), (pairs * (1 - b)).sum()
-    return float(_ratio(np.array([excess]), np.array([room]))[0])
+    return float(_ratio(np.array([excess]), np.array([room]))[0]), seen, b
 
 
 def _ratio(excess: Floats, room: Floats) -> Floats:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyurn.errors import FileError, ParameterError
-from polyurn.privacy.ledger import Budget, Charge, Entry, ExactRelease, PrivacyLedger
+from polyurn.privacy.ledger import Budget, Charge, Entry, ExactRelease, PrivacyLedger, Renewal
 from polyurn.storage.json_log import JsonLog
 from polyurn.typed.arguments import checked
 
@@ -43,6 +43,7 @@ def raised_ledger(
     epsilon: float | None,
     delta: float,
     first: float,
+    renewal: Renewal | None = None,
     key: bytes = b"",
     mark: str = "",
 ) -> PrivacyLedger:
@@ -50,16 +51,17 @@ def raised_ledger(
 
     An `epsilon` beyond that of the file raises its budget, and a line of the file says so; None leaves
     it as it is, and a new ledger begins with `first`. Less, or another `delta`, is a ParameterError.
-    `key` and `mark` are as in `LedgerFile`.
+    `renewal` is as in `PrivacyLedger`, `key` and `mark` are as in `LedgerFile`.
     """
     entries = LedgerFile(path, key=key, mark=mark)
     budgets = [entry for entry in entries.read() if isinstance(entry, Budget)]
     if not budgets:
-        return PrivacyLedger(first if epsilon is None else epsilon, delta, entries=entries)
+        most = first if epsilon is None else epsilon
+        return PrivacyLedger(most, delta, entries=entries, renewal=renewal)
     was = budgets[-1]
     if delta != was.delta:
         raise ParameterError(f"expected delta {was.delta:g}, that of {path}, got {delta:g}")
-    ledger = PrivacyLedger(was.epsilon, was.delta, entries=entries)
+    ledger = PrivacyLedger(was.epsilon, was.delta, entries=entries, renewal=renewal)
     if epsilon is not None and epsilon < was.epsilon:
         raise ParameterError(
             f"expected a budget of at least epsilon {was.epsilon:g}, that of {path}, got {epsilon:g}: "

@@ -111,7 +111,7 @@ def decode_statistics(data: bytes, query: Query[S]) -> S:
 
     >>> from polyurn.wire import Contrast
     >>> query = Contrast(2, 2)
-    >>> answer = query.read(range(15))
+    >>> answer = query.read(range(18))
     >>> decode_statistics(encode_statistics(answer, query), query).pairs.tolist()
     [9.0, 10.0]
     """

@@ -17,11 +17,11 @@ from polyurn.model.sizes import SizeBins
 from polyurn.model.standing import Yardstick
 from polyurn.typed.declared import AtLeast, Floats
 from polyurn.wire.private_queries import Bounded, BoundedStatistics
-from polyurn.wire.queries import Answerable, OfMixtures
+from polyurn.wire.queries import Answerable, OfMixtures, RecordColumn
 from polyurn.wire.query import InBins
 
 
-class InBlocks(Bounded, InBins[BoundedStatistics]):
+class InBlocks(Bounded):
     """A bounded question whose vector is blocks, each times the root of its part of the squared norm."""
 
     PARTS: ClassVar[Mapping[str, float]]
@@ -49,7 +49,7 @@ class InBlocks(Bounded, InBins[BoundedStatistics]):
 
 
 @dataclass(frozen=True)
-class Describe(InBlocks, kind="describe"):
+class Describe(InBlocks, InBins[BoundedStatistics], kind="describe"):
     """How many are you, of which sizes, what do you hold, and how alike are your own points?
 
     One client sends 1; κ and κ², with κ the share of its pairs of points that agree, between 0 and 1;
@@ -77,7 +77,31 @@ class Describe(InBlocks, kind="describe"):
 
 
 @dataclass(frozen=True, eq=False)
-class Standing(OfMixtures[BoundedStatistics], InBlocks, kind="standing"):
+class Spread(InBlocks, kind="spread"):
+    """Which shares of your points have a number of this column in each of its bins?
+
+    For clients with records. One client sends 1, and its shares s of the bins: |s|² ≤ Σ s = 1. No answer
+    depends on the labels, and a client may have any size.
+    """
+
+    method = "describe_column"
+    max_size = None
+    PARTS: ClassVar = {"clients": 0.1, "shares": 0.9}
+
+    n_categories: Annotated[int, AtLeast(2)]
+    column: RecordColumn
+
+    @property
+    def n_features(self) -> int:
+        return self.column.n_features
+
+    @property
+    def block_lengths(self) -> Mapping[str, int]:
+        return {"clients": 1, "shares": self.column.n_bins}
+
+
+@dataclass(frozen=True, eq=False)
+class Standing(OfMixtures[BoundedStatistics], InBlocks, InBins[BoundedStatistics], kind="standing"):
     """How do you stand to this mixture? See `model/standing.py`.
 
     One client sends 1, its responsibilities ω with |ω|² ≤ Σ ω = 1, 1 at the bin of its size, p, its

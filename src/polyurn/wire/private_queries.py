@@ -24,13 +24,17 @@ from polyurn.model.scores import Mixture
 from polyurn.model.sizes import SizeBins
 from polyurn.typed.declared import Above, AtLeast, Floats, Shape
 from polyurn.wire.bounds import largest_tables
-from polyurn.wire.queries import Answerable, Initialise, OfMixtures, Update
+from polyurn.wire.queries import Answerable, Contrast, Initialise, OfMixtures, Update
 from polyurn.wire.query import Around, InBins, Query, S, Several, Statistics
 
 # Parts of the squared norm: of the count of clients, of κ, of the size and of p.
 SURVEY_PARTS = (0.1, 0.3, 0.2, 0.4)
 # The same of a sketch: of the count of clients, of the residual of p and of κ.
 SKETCH_PARTS = (0.3, 0.6, 0.1)
+
+# The same of the blocks of a `Contrast`: squares are divided by the number of pairs of clients, and may
+# have much noise.
+CONTRAST_PARTS = (0.05, 0.5, 0.02, 0.02, 0.13, 0.18, 0.01, 0.05, 0.04)
 
 # Shares of one round may miss 1 by the rounding of a few additions, not by more.
 _SUM_TOLERANCE = 1e-12
@@ -244,12 +248,13 @@ class Shares(Several[BoundedStatistics], Bounded, kind="shares"):
 
 @dataclass(frozen=True, eq=False)
 class Scaled(Around[S], kind="scaled"):
-    """The paper's `Initialise` or `Update`, each number times its scale, cut to norm 1.
+    """The paper's `Initialise` or `Update`, or `Contrast`, each number times its scale, cut to norm 1.
 
     Algorithms 1 and 2 of Scott and Cahill (2024) sum blocks of different size, some of them unbounded as
     α goes to 0. Here each of three blocks is divided by the largest norm that one client's can have, and
-    has a third of the squared norm: the baseline that `fit_private` is compared with. No number is
-    negative, so that two vectors of norm at most 1 are at most √2 apart.
+    has a third of the squared norm: the baseline that `fit_private` is compared with. Every block of
+    `Contrast` has norm at most 1, as its numbers are at least 0 and add up to at most 1. No number of
+    the three is negative, so that two vectors of norm at most 1 are at most √2 apart.
     """
 
     query: Query[S]
@@ -258,9 +263,10 @@ class Scaled(Around[S], kind="scaled"):
     change_norm: ClassVar[float] = math.sqrt(2.0)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.query, Initialise | Update):
+        if not isinstance(self.query, Initialise | Update | Contrast):
             raise ParameterError(
-                f"expected Initialise or Update to be scaled, got {type(self.query).__name__}"
+                "expected Initialise, Update or Contrast to be scaled, got "
+                f"{type(self.query).__name__}"
             )
         super().__post_init__()
 
@@ -281,6 +287,9 @@ class Scaled(Around[S], kind="scaled"):
         a client of the largest size.
         """
         asked: Any = self.query
+        if isinstance(asked, Contrast):
+            lengths = map(math.prod, asked.shapes.values())
+            return np.repeat(np.sqrt(CONTRAST_PARTS), list(lengths))
         if not isinstance(asked, Update):
             return _BLOCK * np.append(0.0, np.ones(self.n_numbers - 1))
         mdm = asked.mdm

@@ -8,7 +8,7 @@ is `client/answers.py`.
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
@@ -19,7 +19,16 @@ from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM, Parameters
 from polyurn.model.rising_factorials import digamma_rise
 from polyurn.model.sizes import SUM_TOLERANCE, SizeBins
-from polyurn.typed.declared import Above, AtLeast, Between, Floats, Shape, check_declared
+from polyurn.typed.arrays import EqualArrays
+from polyurn.typed.declared import (
+    IF_GIVEN,
+    Above,
+    AtLeast,
+    Between,
+    Floats,
+    Shape,
+    check_declared,
+)
 from polyurn.wire.bounds import largest_curvature, largest_sums, log_bound
 from polyurn.wire.query import LARGEST, Around, InBins, Query, S, Several, Statistics
 
@@ -276,6 +285,8 @@ class ContrastStatistics(Statistics):
     - `matches`: the share of its pairs that have the label and the same value; at most `pairs`.
     - `feature_squares`: Σ over values of their squared proportions, whatever the label; at most 1.
     - `feature_matches`: the share of its pairs that have the same value; at most 1.
+    - `moments`: m², m d and d², with m the sum of its `matches` and d that of its `pairs` less m;
+      m + d ≤ 1, so that they add up to at most 1.
     """
 
     n_clients: float
@@ -286,13 +297,40 @@ class ContrastStatistics(Statistics):
     matches: Annotated[Floats, Shape("L")]
     feature_squares: float
     feature_matches: float
+    moments: Annotated[Floats, Shape("M")]
+
+
+@dataclass(frozen=True, eq=False)
+class RecordColumn(EqualArrays):
+    """A column of clients' records, cut into bins: the feature with this index, of n_features.
+
+    A number below the first edge is in the first bin and one from the last edge on in the last, so that
+    every number has one.
+    """
+
+    index: Annotated[int, AtLeast(0)]
+    n_features: Annotated[int, AtLeast(1)]
+    edges: Annotated[Floats, Shape("E")]
+
+    def __post_init__(self) -> None:
+        check_declared(self)
+        if self.index >= self.n_features or not (np.diff(self.edges) > 0).all():
+            raise ParameterError(
+                f"expected increasing edges of one of {self.n_features} features, got number "
+                f"{self.index} and {len(self.edges)} edges"
+            )
+
+    @property
+    def n_bins(self) -> int:
+        return len(self.edges) + 1
 
 
 @dataclass(frozen=True)
 class Contrast(Query[ContrastStatistics], kind="contrast"):
     """How alike are your own points, in the label, in a feature, and in the feature given the label?
 
-    For clients whose categories are label × value, label after label: category y * n_values + f.
+    For clients whose categories are label × value, label after label: category y * n_values + f. With a
+    `column`, for clients whose categories are the labels, and who hold records: the values are its bins.
     """
 
     answer_type = ContrastStatistics
@@ -301,14 +339,30 @@ class Contrast(Query[ContrastStatistics], kind="contrast"):
 
     n_labels: Annotated[int, AtLeast(2)]
     n_values: Annotated[int, AtLeast(2)]
+    column: RecordColumn | None = field(default=None, metadata=IF_GIVEN)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.column is not None and self.column.n_bins != self.n_values:
+            raise ParameterError(
+                f"expected a column of {self.n_values} bins, got {self.column.n_bins}"
+            )
 
     @property
     def n_categories(self) -> int:  # type: ignore[override]
-        return self.n_labels * self.n_values
+        return self.n_labels * (self.n_values if self.column is None else 1)
+
+    @property
+    def n_features(self) -> int | None:
+        return None if self.column is None else self.column.n_features
 
     @property
     def lengths(self) -> Mapping[str, int]:
-        return {"C": self.n_categories, "L": self.n_labels}
+        return {"C": self.n_labels * self.n_values, "L": self.n_labels, "M": 3}
+
+    def largest(self) -> Mapping[str, ArrayLike]:
+        """Of the moments, m d is at most 1/4, as m + d is at most 1."""
+        return {"moments": [1.0, 0.25, 1.0]}
 
 
 # ------------------------------------------------------------------------------- about parameters

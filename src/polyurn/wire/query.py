@@ -21,7 +21,6 @@ from numpy.typing import ArrayLike
 
 from polyurn.errors import InputError, ParameterError
 from polyurn.model.sizes import SizeBins
-from polyurn.model.style_coordinates import StyleSpace
 from polyurn.typed.arguments import expected_as
 from polyurn.typed.arrays import plain_array
 from polyurn.typed.declared import Floats, axes_of, check_declared, marks_of
@@ -153,8 +152,8 @@ class Query(ABC, Generic[S]):
         return sum(map(math.prod, self.shapes.values()))
 
     @property
-    def style_space(self) -> StyleSpace | None:
-        """The coordinates of a question about style, which needs clients' records; None for others."""
+    def n_features(self) -> int | None:
+        """How many features each point has, of a question about clients' records; None for others."""
         return None
 
     @property
@@ -253,8 +252,8 @@ class Around(Query[S]):
         return self.query.max_size
 
     @property
-    def style_space(self) -> StyleSpace | None:
-        return self.query.style_space
+    def n_features(self) -> int | None:
+        return self.query.n_features
 
     @property
     def method(self) -> str:  # type: ignore[override]
@@ -350,7 +349,7 @@ def check_answer(query: Query[Any], statistics: Statistics, bounds: Floats | Non
     >>> check_answer(query, query.read(np.full(query.n_numbers, 2.0)))
     Traceback (most recent call last):
     ...
-    polyurn.errors.InputError: expected an answer within its bounds, got number 0 beyond 1 (15 of ...
+    polyurn.errors.InputError: expected an answer within its bounds, got number 0 beyond 1 (18 of ...
     """
     limits = query.bounds() if bounds is None else bounds
     if limits.shape != (query.n_numbers,):

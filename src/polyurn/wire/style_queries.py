@@ -78,8 +78,8 @@ class AboutStyle(Query[S]):
         return self.space.n_labels
 
     @property
-    def style_space(self) -> StyleSpace:
-        return self.space
+    def n_features(self) -> int:
+        return self.space.n_features
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,29 @@ def test_a_mixture_that_the_nodes_could_not_be_asked_about_is_refused(run, fed):
     assert not list(FederationFolder(fed).runs.iterdir())
 
 
+def test_columns_that_the_nodes_could_not_be_asked_about_are_refused(run, fed):
+    ask = ("federation", "describe", "fed", *PRIVATE, "--column")
+    assert_refused(run(*ask, "age"), "federation has declared, none (`polyurn federation init")
+    init = (
+        "federation", "init", "other", "--nodes", 3, "--categories", 3, "--max-size", 12,
+        "--address", "localhost:1",
+    )  # fmt: skip
+    assert_refused(run(*init, "--values", "origin=EWR,JFK"), "--values has no effect without")
+    declared = (*init, "--features", "origin,age")
+    assert_refused(run(*declared, "--values", "origin"), "--values as COLUMN=VALUES")
+    assert_refused(run(*declared, "--values", "hour=1,2"), "a declared feature")
+    assert_refused(run(*declared, "--values", "origin=EWR"), "two different ones or more")
+    assert run(*declared, "--values", "origin=EWR,JFK").code == 0
+    ask = ("federation", "describe", "other", *PRIVATE, "--column")
+    assert_refused(run(*ask, "origin"), "a column of numbers, got 'origin', which has values")
+    assert_refused(run(*ask, "hour"), "declared, origin, age; got 'hour'")
+    assert_refused(run(*ask, "age"), "the server is down")
+    features = ("federation", "features", "other", *PRIVATE, "--features")
+    assert_refused(run(*features, "origin,age"), "expected --range age=LOW:HIGH, or its edges")
+    assert_refused(run(*features, "origin,hour", "--range", "hour=0:24"), "declared, origin, age")
+    assert_refused(run(*features, "origin,age", "--range", "age=0,18,65"), "the server is down")
+
+
 def test_names_that_are_the_numbers_of_the_categories_are_the_same(run, fed):
     save(mixture(), "named.json", categories=["0", "1", "2"])
     refused = run("federation", "score", "fed", "named.json", *PRIVATE)

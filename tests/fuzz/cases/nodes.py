@@ -26,14 +26,18 @@ from polyurn.federation.node_log import NodeLogFile
 from polyurn.federation.policy import NodePolicy
 from polyurn.model.scores import Mixture
 from polyurn.wire import (
+    Contrast,
     Differences,
     Expect,
     Group,
     Noised,
     Parameters,
+    RecordColumn,
+    Scaled,
     Score,
     SizeMembership,
     Sketch,
+    Spread,
     WhitenedScore,
     decode_query,
     encode_query,
@@ -99,6 +103,20 @@ def _group(rng: np.random.Generator) -> Group:
     return Group(directions, rng.normal(size=k), SizeBins([1, MAX_SIZE + 1]))
 
 
+def _column(rng: np.random.Generator) -> RecordColumn:
+    """Edges around one number of one client, or as far apart as they may be."""
+    at = one_of(rng, (0.0, 0.125, -3.0, 1e6, 1e150))
+    edges = np.unique(
+        [at, np.nextafter(at, -np.inf), *rng.normal(size=3) * 10.0 ** rng.uniform(-150, 149)]
+    )
+    return RecordColumn(int(rng.integers(5)), one_of(rng, (5, 5, 6)), edges)
+
+
+def _contrast(rng: np.random.Generator) -> Contrast:
+    column = _column(rng)
+    return Contrast(int(one_of(rng, (4, 4, 2))), column.n_bins, column)
+
+
 # Questions that can be read, with parameters that no honest method would ask about.
 _EXTREME = {
     "extreme expect": lambda rng: Expect(_parameters(rng)),
@@ -112,6 +130,9 @@ _EXTREME = {
     ),
     "extreme sketch": _sketch,
     "extreme group": _group,
+    "extreme spread": lambda rng: Spread(4, _column(rng)),
+    "extreme contrast": _contrast,
+    "extreme scaled contrast": lambda rng: Scaled(_contrast(rng)),
 }
 
 

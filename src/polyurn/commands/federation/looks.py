@@ -1,16 +1,18 @@
-"""`polyurn federation describe` and `score`: one question to the nodes of a live federation.
+"""`polyurn federation describe`, `features` and `score`: questions to the nodes of a live federation.
 
 The nodes are asked as for `run`; `federation/server_process.py` asks them, and writes the result.
 """
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 import polyurn as pu
-from polyurn.commands.declare import argument
-from polyurn.commands.looks import DriftOptions, put_description
+from polyurn.commands.declare import argument, option
+from polyurn.commands.features import RANGE_BINS, RANGES, declared_ranges, put_choice
+from polyurn.commands.looks import COLUMN, COLUMN_BINS, DriftOptions, put_description
 from polyurn.commands.options import (
     AS_JSON,
     FEDERATION,
@@ -18,6 +20,7 @@ from polyurn.commands.options import (
     SEED,
     FederationPrivacyOptions,
     NodeOptions,
+    listed_names,
 )
 from polyurn.errors import ParameterError
 
@@ -28,28 +31,85 @@ if TYPE_CHECKING:
 
 def describe_command(
     *, context: typer.Context, folder: Path = FEDERATION, privacy: FederationPrivacyOptions,
-    nodes: NodeOptions, output: Path | None = JSON_OUTPUT, as_json: bool = AS_JSON,
+    nodes: NodeOptions, column: str | None = COLUMN, bins: int = COLUMN_BINS,
+    output: Path | None = JSON_OUTPUT, as_json: bool = AS_JSON,
 ) -> None:  # fmt: skip
     """Describe the clients of a federation: how many, how large, what they hold, how different.
 
-    It is one question; the server sees a masked sum only. Say what is guaranteed to a client:
-    `--epsilon` and `--delta`, or `--no-privacy`.
+    It is one question, with `--column` at most four; the server sees masked sums only. Say what is
+    guaranteed to a client: `--epsilon` and `--delta`, or `--no-privacy`.
 
     Example: `polyurn federation describe fed --epsilon 0.5 --delta 1e-6`
     """
     from polyurn.commands.federation.following import perform
     from polyurn.federation.folder import FederationFolder
     from polyurn.federation.jobs import LookJob
-    from polyurn.server.describing import Description
+    from polyurn.server.describing import ColumnDescription, Description
     from polyurn.storage.documents import read_document
 
     files = FederationFolder(folder)
     federation = files.read()
-    job = LookJob(federation=str(files.path), command=context.obj, **nodes.of_job(privacy))
-    found = read_document(Description, perform(files, job).result, kind="look")
+    if column is not None:
+        federation.column(column, [0.0])
+        if column in federation.values:
+            raise ParameterError(f"expected a column of numbers, got {column!r}, which has values")
+    job = LookJob(
+        federation=str(files.path), command=context.obj, column=column, n_bins=bins,
+        **nodes.of_job(privacy),
+    )  # fmt: skip
+    kind: Any = Description if column is None else ColumnDescription
+    found = read_document(kind, perform(files, job).result, kind="look")
     of_file = {"command": context.obj, "data": folder.name}
-    names = _names(federation.declared)
-    put_description(found, names, output, as_json=as_json, provenance=of_file)
+    if column is None:
+        found = replace(found, categories=_names(federation.declared))
+    put_description(found, output, as_json=as_json, provenance=of_file)
+
+
+def features_command(
+    *,
+    context: typer.Context,
+    folder: Path = FEDERATION,
+    features: str = option(
+        ..., "Declared columns of records to look at, comma-separated: what the network sees."
+    ),
+    label: str = option("the label", "What the category is called.", "--category", "--label"),
+    ranges: list[str] | None = RANGES,
+    bins: int = RANGE_BINS,
+    privacy: FederationPrivacyOptions,
+    nodes: NodeOptions,
+    as_json: bool = AS_JSON,
+) -> None:
+    """Find what to model: how much clients differ in the category, and in other columns given it.
+
+    For nodes that joined with `--features`; one question for each column. Say what is guaranteed to a
+    client: `--epsilon` and `--delta`, or `--no-privacy`.
+
+    Example: `polyurn federation features fed --label dest --features origin,carrier --no-privacy`
+    """
+    from polyurn.commands.federation.following import perform
+    from polyurn.federation.folder import FederationFolder
+    from polyurn.federation.jobs import LookJob
+    from polyurn.server.feature_choice import FeatureChoice
+    from polyurn.storage.documents import read_document
+
+    files = FederationFolder(folder)
+    federation, cut = files.read(), declared_ranges(ranges or [], bins)
+    names = listed_names(features) or []
+    for name in names:
+        if name not in federation.values and name not in cut:
+            raise ParameterError(
+                f"expected --range {name}=LOW:HIGH, or its edges, which `polyurn federation describe "
+                f"--column {name}` finds"
+            )
+    inner = {name: tuple(cut[name].edges[1:-1].tolist()) if name in cut else () for name in names}
+    for name, edges in inner.items():
+        federation.column(name, edges)
+    job = LookJob(
+        federation=str(files.path), command=context.obj, columns=inner, label=label,
+        **nodes.of_job(privacy),
+    )  # fmt: skip
+    found = read_document(FeatureChoice, perform(files, job).result, kind="look")
+    put_choice(found, as_json=as_json, statement=True)
 
 
 def score_command(

@@ -138,8 +138,10 @@ class CommandTrainer:
         """Run the command, and yield its reports as it writes them."""
         with TemporaryDirectory(prefix="polyurn-run-") as scratch:
             files = _files(Path(scratch), clients, settings, self.partition)
-            values = {**settings, **files, "seed": seed}
-            words = [_filled(word, values) for word in shlex.split(self.command)]
+            values = {n: plain(value) for n, value in {**settings, **files, "seed": seed}.items()}
+            texts = {n: v if isinstance(v, str) else json.dumps(v) for n, v in values.items()}
+            # A value never becomes several words.
+            words = [word.format_map(texts) for word in shlex.split(self.command)]
             ours = {f"POLYURN_{name.upper()}": path for name, path in files.items()}
             output = Path(scratch, "output.txt")
             with open(output, "wb") as file, _started(words, self.folder, file, ours) as process:
@@ -151,14 +153,11 @@ def _files(
     folder: Path, clients: Partition, settings: Mapping[str, Any], suffix: str
 ) -> dict[str, str]:
     """The files of one run: what may stand in braces, and their paths."""
-    parts = {"partition": clients, "test": clients.test}
-    paths = {
-        name: "" if one is None else f"{folder}/{name}.{suffix}" for name, one in parts.items()
-    }
-    for name, one in parts.items():
+    paths = {"settings": f"{folder}/settings.json", "metrics": f"{folder}/metrics.jsonl"}
+    for name, one in (("partition", clients), ("test", clients.test)):
+        paths[name] = "" if one is None else f"{folder}/{name}.{suffix}"
         if one is not None:
             save_partition(one, paths[name])
-    paths |= {"settings": f"{folder}/settings.json", "metrics": f"{folder}/metrics.jsonl"}
     Path(paths["settings"]).write_text(json.dumps(dict(settings)), encoding="utf-8")
     return paths
 
@@ -166,15 +165,6 @@ def _files(
 def doubled(text: str) -> str:
     """A text as it stands in a command: its braces mean themselves."""
     return text.replace("{", "{{").replace("}", "}}")
-
-
-def _filled(word: str, values: Mapping[str, Any]) -> str:
-    """One word of the command with its values in place; a value never becomes several words."""
-    texts = {
-        name: value if isinstance(value, str) else json.dumps(plain(value))
-        for name, value in values.items()
-    }
-    return word.format_map(texts)
 
 
 @contextmanager

@@ -152,9 +152,12 @@ class _Process:
             answer, error, traceback = pickle.load(self._process.stdout)
         except (EOFError, BrokenPipeError, pickle.UnpicklingError) as gone:
             code = self._process.wait()
+            cause = f"signal {-code}" if code < 0 else f"exit code {code}"
+            if code == -9:
+                cause = "killed, most likely because memory ran out"
             raise TrainingError(
-                f"a worker process died ({_cause(code)}); with fewer workers or a smaller "
-                "batch less memory is needed"
+                f"a worker process died ({cause}); with fewer workers or a smaller batch less memory "
+                "is needed"
             ) from gone
         if error is not None:
             error.add_note(f"in a worker process:\n{traceback}")
@@ -197,9 +200,3 @@ class _SharedFolder:
 
     def __exit__(self, *error: object) -> None:
         shutil.rmtree(self.folder)  # what is mapped stays until the last process lets go of it
-
-
-def _cause(code: int) -> str:
-    if code == -9:
-        return "killed, most likely because memory ran out"
-    return f"signal {-code}" if code < 0 else f"exit code {code}"

@@ -66,11 +66,6 @@ class NodePolicy:
     many nodes, but in a narrow part only one of all their clients may be left, and a `Batch` may have
     hundreds of them: `narrowest_part` holds for each `Part` and for the difference of two. Two questions
     are not compared. `fewest`, `majority` and `neighbours` are as in `Participant`.
-
-    >>> NodePolicy(fewest=1)
-    Traceback (most recent call last):
-    ...
-    polyurn.errors.ParameterError: expected fewest as an integer of at least 2, got 1
     """
 
     questions: tuple[str, ...] = (
@@ -113,14 +108,6 @@ class NodePolicy:
 
         `secure` says whether it comes in a secure sum; the node's own files declare `max_size` and
         `clients_per_node`.
-
-        >>> from polyurn.model.sizes import SizeBins
-        >>> from polyurn.wire import Survey
-        >>> query, policy = Survey(2, SizeBins.exact(50), pairs=False), NodePolicy(allow_exact=True)
-        >>> policy.objection(query, secure=False, max_size=50, clients_per_node=9).name
-        'SECURE_ONLY'
-        >>> policy.objection(query, secure=True, max_size=20, clients_per_node=9).name
-        'OTHER_SIZE'
         """
         leaves = list(query.leaves())
         if any(leaf.method not in self.questions for leaf, _, _ in leaves):

@@ -1,6 +1,6 @@
 """`polyurn federation init`, `keys`, `up`, `status` and `down`: the files and the process of a server.
 
-`federation/https/starting.py` starts and ends the process.
+`federation/https/asking.py` starts and ends the process.
 """
 
 from pathlib import Path

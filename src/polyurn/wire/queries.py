@@ -7,7 +7,7 @@ is `client/answers.py`.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
@@ -30,7 +30,7 @@ from polyurn.typed.declared import (
     check_declared,
 )
 from polyurn.wire.bounds import largest_curvature, largest_sums, log_bound
-from polyurn.wire.query import LARGEST, Around, InBins, Query, S, Several, Statistics
+from polyurn.wire.query import LARGEST, Around, InBins, Leaves, Query, S, Several, Statistics
 
 # A Gaussian draw is farther away than so many standard deviations with probability below 1e-300.
 TAIL = 40.0
@@ -512,9 +512,7 @@ class Batch(Several[BatchStatistics], kind="batch"):
     def bounds(self) -> Floats:
         return np.concatenate([query.bounds() for query in self.queries])
 
-    def leaves(
-        self, low: float = 0.0, high: float = 1.0
-    ) -> Iterator[tuple[Query[Any], float, float]]:
+    def leaves(self, low: float = 0.0, high: float = 1.0) -> Leaves:
         for query in self.queries:
             yield from query.leaves(low, high)
 
@@ -540,9 +538,7 @@ class Part(Around[S], kind="part"):
         if self.low > self.high:
             raise ParameterError(f"expected a part from low to high, got {self.low} to {self.high}")
 
-    def leaves(
-        self, low: float = 0.0, high: float = 1.0
-    ) -> Iterator[tuple[Query[Any], float, float]]:
+    def leaves(self, low: float = 0.0, high: float = 1.0) -> Leaves:
         return self.query.leaves(max(low, self.low), min(high, self.high))
 
 

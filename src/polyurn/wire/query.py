@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from itertools import chain
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,6 +31,7 @@ LARGEST = 1e150
 ROUNDING = 1e-9
 
 Shapes = Mapping[str, tuple[int, ...]]
+Leaves: TypeAlias = Iterator[tuple["Query[Any]", float, float]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -191,9 +192,7 @@ class Query(ABC, Generic[S]):
         # 0 where α is 0: masked sums divide by the bounds.
         return np.where(bounds > 0, bounds, ROUNDING)
 
-    def leaves(
-        self, low: float = 0.0, high: float = 1.0
-    ) -> Iterator[tuple["Query[Any]", float, float]]:
+    def leaves(self, low: float = 0.0, high: float = 1.0) -> "Leaves":
         """The plain queries inside this one, in the order of the answer, with ranges of buckets."""
         yield self, low, high
 

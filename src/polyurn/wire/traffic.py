@@ -70,15 +70,6 @@ class Traffic:
     If `secure`, the server saw sums only, else every node's answer. `clients_per_node` is the declared
     largest number. Of `n_asks` exchanges, one for a plain sum and five for a secure one, `n_timeouts`
     had a node that did not reply in time. `nodes` are all that have a name or ever connected.
-
-    >>> asked = RoundTraffic(
-    ...     number=1, kind="survey", n_numbers=30, n_nodes=1, n_attempts=1, bytes_down=200,
-    ...     bytes_up=300, seconds=0.5)
-    >>> traffic = Traffic(
-    ...     secure=False, clients_per_node=50, n_asks=1, n_timeouts=0, rounds=(asked,),
-    ...     nodes=(NodeTraffic(node=7, name="ward 7", n_summed=1),))
-    >>> traffic.line
-    'plain sums over 1 node: 1 round, 300 B up, 200 B down'
     """
 
     secure: bool
@@ -145,7 +136,7 @@ class Traffic:
 
     @property
     def line(self) -> str:
-        """A summary in one line of a terminal."""
+        """A summary: "plain sums over 1 node: 1 round, 300 B up, 200 B down"."""
         in_sums = [one.n_nodes for one in self.sums] or [self.n_nodes]
         of = f"{span(in_sums)} of " if min(in_sums) < self.n_nodes else ""
         return (

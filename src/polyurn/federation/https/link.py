@@ -8,7 +8,7 @@ import asyncio
 import random
 import secrets
 import ssl
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from polyurn.errors import FederationError, MissingDependencyError
@@ -56,19 +56,19 @@ class Link:
 
 def knock(links: Sequence[Link]) -> None:
     """See that some nodes may join; whatever keeps one from it is one line."""
-    _run(_knock, links)
+    _run(links, answers=False)
 
 
 def serve(links: Sequence[Link]) -> None:
     """Answer the messages to some nodes until the process is told to end."""
-    _run(_serve, links)
+    _run(links, answers=True)
 
 
-def _run(what: Callable[[Link], Coroutine[None, None, None]], links: Sequence[Link]) -> None:
+def _run(links: Sequence[Link], *, answers: bool) -> None:
     async def for_all() -> None:
         async with asyncio.TaskGroup() as group:
             for link in links:
-                group.create_task(what(link))
+                group.create_task(_visit(link, answers=answers))
 
     failures = list[FederationError]()
     try:
@@ -79,16 +79,12 @@ def _run(what: Callable[[Link], Coroutine[None, None, None]], links: Sequence[Li
         raise failures[0]
 
 
-async def _knock(link: Link) -> None:
+async def _visit(link: Link, *, answers: bool) -> None:
     async with _session(link) as session:
         await _join(link, session)
-
-
-async def _serve(link: Link) -> None:
-    async with _session(link) as session:
-        await _join(link, session)
-        link.on_joined()
-        await _answer_messages(link, session)
+        if answers:
+            link.on_joined()
+            await _answer_messages(link, session)
 
 
 def _session(link: Link) -> aiohttp.ClientSession:

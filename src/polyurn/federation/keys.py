@@ -57,9 +57,7 @@ class SigningKey:
     @classmethod
     def generate(cls) -> "SigningKey":
         """A fresh Ed25519 key."""
-        encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-        key = Ed25519PrivateKey.generate()
-        return cls(key.private_bytes(encoding, form, serialization.NoEncryption()))
+        return cls(make_secret())
 
     @property
     def public(self) -> bytes:

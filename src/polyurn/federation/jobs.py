@@ -113,7 +113,7 @@ class MixtureJob(Job):
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that determine the rounds: a run resumes only with the same ones."""
-        no_matter = (
+        no_matter = [
             "command",
             "checkpoint",
             "timeout",
@@ -121,7 +121,7 @@ class MixtureJob(Job):
             "retries",
             "ledger_epsilon",
             "renew",
-        )
+        ]
         kept = {name: value for name, value in to_json(self).items() if name not in no_matter}
         if not self.selects:
             del kept["max_rounds"]  # a fit with fewer rounds begins in the same way

@@ -168,12 +168,8 @@ def _entered(
         return ExactAggregator(clients, LedgerFile(files.ledger), run=run)
     renewal = Renewal.of(job.renew, job.epsilon)
     ledger = raised_ledger(
-        files.ledger,
-        epsilon=job.ledger_epsilon,
-        delta=job.delta,
-        first=job.epsilon,
-        renewal=renewal,
-    )
+        files.ledger, epsilon=job.ledger_epsilon, delta=job.delta, first=job.epsilon, renewal=renewal
+    )  # fmt: skip
     lost = [] if answers is None else _lost(ledger, answers, files)
     planned = [sigma_for(job.epsilon, job.delta), *lost]
     ledger.check(planned, "this run and what was spent before it", run=run)

@@ -20,7 +20,7 @@ from polyurn.model.sizes import SizeBins
 from polyurn.privacy.accounting import sigma_for
 from polyurn.privacy.ledger import PrivacyLedger, Trust
 from polyurn.privacy.noise import Noise, discrete_gaussian
-from polyurn.privacy.private_aggregator import PrivateAggregator, as_private
+from polyurn.privacy.private_aggregator import as_private
 from polyurn.privacy.statement import Guarantee, in_words
 from polyurn.typed.arguments import checked
 from polyurn.typed.declared import Between, Floats
@@ -44,7 +44,6 @@ REACH = float(ndtri((1 + COVERAGE) / 2))
 # The first edges of any column of numbers, and the rounds and parts in which bins are cut.
 _POWERS = np.concatenate([-(4.0 ** np.arange(24, -17, -1)), [0.0], 4.0 ** np.arange(-16, 25)])
 _ROUNDS, _PARTS = 4, 16
-_NO_DELTA = "expected delta with epsilon, well below one over the number of clients: 1e-6, say"
 # Clients count as some from so many standard deviations of their noise on.
 _SURE = 2.0
 
@@ -139,67 +138,57 @@ class Asked:
     """
 
     def __init__(
-        self, aggregator: Aggregator, epsilon: float | None, delta: float | None, n_questions: int = 1
+        self, aggregator: Aggregator, epsilon: float | None, delta: float | None, n_questions: int = 1,
+        *, trust: Trust = "central", ledger: PrivacyLedger | None = None,
+        noise: Noise = discrete_gaussian,
     ) -> None:  # fmt: skip
         self._aggregator: Any = aggregator
-        self._epsilon, self._delta, self._n = epsilon, delta, n_questions
+        self._sigma, self._trust = 0.0, trust
         if epsilon is None:
             if delta is not None:
                 raise ParameterError("expected epsilon with delta: it is for noise")
             return
         if delta is None:
-            raise ParameterError(_NO_DELTA)
-        self._aggregator = as_private(
-            aggregator, epsilon, delta, trust="central", ledger=None, noise=discrete_gaussian
-        )
-        if n_questions > 1 and (kept := getattr(self._aggregator, "ledger", None)) is not None:
-            sigma = sigma_for(epsilon, delta) * np.sqrt(n_questions)
-            kept.check([sigma] * n_questions, f"{n_questions} questions")
+            raise ParameterError(
+                "expected delta with epsilon, well below one over the number of clients: 1e-6, say"
+            )
+        self._sigma = sigma_for(epsilon, delta) * float(np.sqrt(n_questions))
+        layer = as_private(aggregator, epsilon, delta, trust=trust, ledger=ledger, noise=noise)
+        if n_questions > 1 and (kept := getattr(layer, "ledger", None)) is not None:
+            kept.check([self._sigma] * n_questions, f"{n_questions} questions")
+        self._aggregator = layer
+
+    def released(self, query: InBlocks | BoundedStyle | Scaled[Any]) -> tuple[Floats, Floats]:
+        """The sum of the answers to a question, and the standard deviation of its noise unscaled."""
+        if not self._sigma:
+            return self._aggregator.aggregate(query, None).to_vector(), np.zeros(query.n_numbers)
+        values = self._aggregator.aggregate(Noised(query, self._sigma), None).to_vector()
+        local = getattr(self._aggregator, "trust", self._trust) == "local"
+        n_adders = (
+            max(float(values[0] / query.scales[0]), 1.0) if local else 1.0
+        )  # of all the noise
+        return values, self._sigma * np.sqrt(n_adders) / query.scales
 
     def sums(self, query: InBlocks | Scaled[Any]) -> "Sums":
         """The means of one question; its first number counts the clients."""
-        if self._epsilon is None:
-            values = self._aggregator.aggregate(query, None).to_vector() / query.scales
-            sigmas = np.zeros(len(values))
-        else:
-            released, sigmas, _ = noised(
-                self._aggregator, query, self._epsilon, self._delta, trust="central", ledger=None,
-                noise=discrete_gaussian, n_questions=self._n,
-            )  # fmt: skip
-            values = released / query.scales
-        n, exact = float(values[0]), self._epsilon is None
+        released, sigmas = self.released(query)
+        values = released / query.scales
+        n = float(values[0])
         if not n >= max(1 - 1e-6, _SURE * sigmas[0]):
             raise FitError(
-                "no client answered"
-                if exact
-                else "there is more noise than clients: ask more of them"
+                "there is more noise than clients: ask more of them"
+                if self._sigma
+                else "no client answered"
             )
-        means = values / n
-        n = float(round(n)) if exact else n
+        means, n = values / n, n if self._sigma else float(round(n))
         count = Estimate(n, n - REACH * sigmas[0], n + REACH * sigmas[0])
         return Sums(count, means, np.hypot(sigmas, means * sigmas[0]) / n)
 
     @property
     def guarantee(self) -> Guarantee | None:
         """That of all questions; None if sums are exact."""
-        found: Guarantee | None = None if self._epsilon is None else self._aggregator.guarantee()
+        found: Guarantee | None = self._aggregator.guarantee() if self._sigma else None
         return found
-
-
-def noised(
-    aggregator: Aggregator, query: InBlocks | BoundedStyle | Scaled[Any], epsilon: float,
-    delta: float | None, *, trust: Trust, ledger: PrivacyLedger | None, noise: Noise,
-    n_questions: int = 1,
-) -> tuple[Floats, Floats, PrivateAggregator]:  # fmt: skip
-    """The released sum of a question, its noise's standard deviation unscaled, and who released it."""
-    if delta is None:
-        raise ParameterError(_NO_DELTA)
-    sigma = sigma_for(epsilon, delta) * np.sqrt(n_questions)
-    layer = as_private(aggregator, epsilon, delta, trust=trust, ledger=ledger, noise=noise)
-    values = layer.aggregate(Noised(query, sigma), None).to_vector()
-    if getattr(layer, "trust", trust) == "local":  # every client adds all of the noise
-        sigma *= np.sqrt(max(float(values[0] / query.scales[0]), 1.0))
-    return values, sigma / query.scales, layer
 
 
 def shares_of(sums: Sums, means: Floats, noise: Floats) -> tuple[Estimate, ...]:

@@ -23,7 +23,7 @@ from polyurn.model.style import Style, StyleErrors, nearest_covariance
 from polyurn.model.style_coordinates import StyleSpace
 from polyurn.privacy.ledger import PrivacyLedger, Trust
 from polyurn.privacy.noise import Noise, discrete_gaussian
-from polyurn.server.describing import noised
+from polyurn.server.describing import Asked
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import symmetric
 from polyurn.typed.declared import Floats, Ints
@@ -112,9 +112,8 @@ def fit_style(
         )
     cut = float(space.n_directions) if clip is None else clip
     query = BoundedStyle(space, cut, label_effect)
-    values, sigmas, _ = noised(
-        aggregator, query, epsilon, delta, trust=trust, ledger=ledger, noise=noise
-    )
+    asked = Asked(aggregator, epsilon, delta, trust=trust, ledger=ledger, noise=noise)
+    values, sigmas = asked.released(query)
     return _fitted(space, query.unscaled(values), sigmas, cut)
 
 

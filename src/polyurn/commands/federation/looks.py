@@ -5,7 +5,7 @@ The nodes are asked as for `run`; `federation/server_process.py` asks them, and 
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
@@ -25,8 +25,10 @@ from polyurn.commands.options import (
 from polyurn.errors import ParameterError
 
 if TYPE_CHECKING:
-    from polyurn.federation.folder import Federation
+    from polyurn.federation.folder import Federation, FederationFolder
     from polyurn.storage.models import Saved
+
+T = TypeVar("T")
 
 
 def describe_command(
@@ -41,11 +43,8 @@ def describe_command(
 
     Example: `polyurn federation describe fed --epsilon 0.5 --delta 1e-6`
     """
-    from polyurn.commands.federation.following import perform
     from polyurn.federation.folder import FederationFolder
-    from polyurn.federation.jobs import LookJob
     from polyurn.server.describing import ColumnDescription, Description
-    from polyurn.storage.documents import read_document
 
     files = FederationFolder(folder)
     federation = files.read()
@@ -53,12 +52,9 @@ def describe_command(
         federation.column(column, [0.0])
         if column in federation.values:
             raise ParameterError(f"expected a column of numbers, got {column!r}, which has values")
-    job = LookJob(
-        federation=str(files.path), command=context.obj, column=column, n_bins=bins,
-        **nodes.of_job(privacy),
-    )  # fmt: skip
     kind: Any = Description if column is None else ColumnDescription
-    found = read_document(kind, perform(files, job).result, kind="look")
+    terms = nodes.of_job(privacy)
+    found = _looked(kind, files, command=context.obj, column=column, n_bins=bins, **terms)
     of_file = {"command": context.obj, "data": folder.name}
     if column is None:
         found = replace(found, categories=_names(federation.declared))
@@ -86,11 +82,8 @@ def features_command(
 
     Example: `polyurn federation features fed --label dest --features origin,carrier --no-privacy`
     """
-    from polyurn.commands.federation.following import perform
     from polyurn.federation.folder import FederationFolder
-    from polyurn.federation.jobs import LookJob
     from polyurn.server.feature_choice import FeatureChoice
-    from polyurn.storage.documents import read_document
 
     files = FederationFolder(folder)
     federation, cut = files.read(), declared_ranges(ranges or [], bins)
@@ -104,11 +97,8 @@ def features_command(
     inner = {name: tuple(cut[name].edges[1:-1].tolist()) if name in cut else () for name in names}
     for name, edges in inner.items():
         federation.column(name, edges)
-    job = LookJob(
-        federation=str(files.path), command=context.obj, columns=inner, label=label,
-        **nodes.of_job(privacy),
-    )  # fmt: skip
-    found = read_document(FeatureChoice, perform(files, job).result, kind="look")
+    terms = nodes.of_job(privacy)
+    found = _looked(FeatureChoice, files, command=context.obj, columns=inner, label=label, **terms)
     put_choice(found, as_json=as_json, statement=True)
 
 
@@ -125,24 +115,30 @@ def score_command(
 
     Example: `polyurn federation score fed mdm.json --epsilon 0.5 --delta 1e-6 --fail-on-drift`
     """
-    from polyurn.commands.federation.following import perform
     from polyurn.commands.views import read_model
     from polyurn.federation.folder import FederationFolder
-    from polyurn.federation.jobs import LookJob
     from polyurn.server.drift import Drift
-    from polyurn.storage.documents import read_document
 
     files = FederationFolder(folder)
     federation = files.read()
     terms = nodes.of_job(privacy)
     saved = read_model(mdm)
     _check_same(saved, mdm, federation)
-    job = LookJob(
-        federation=str(files.path), command=context.obj, mdm=str(mdm.absolute()),
-        since=drift.since(saved.model), level=drift.alarm, seed=seed, **terms,
+    found = _looked(
+        Drift, files, command=context.obj, mdm=str(mdm.absolute()), since=drift.since(saved.model),
+        level=drift.alarm, seed=seed, **terms,
     )  # fmt: skip
-    found = read_document(Drift, perform(files, job).result, kind="look")
     drift.put(found, saved.model, folder.name, as_json=as_json)
+
+
+def _looked(kind: type[T], files: "FederationFolder", **job: Any) -> T:
+    """What a look over the nodes has found, as a value of its kind."""
+    from polyurn.commands.federation.following import perform
+    from polyurn.federation.jobs import LookJob
+    from polyurn.storage.documents import read_document
+
+    folder = perform(files, LookJob(federation=str(files.path), **job))
+    return read_document(kind, folder.result, kind="look")
 
 
 def _check_same(saved: "Saved[pu.MDM]", path: Path, federation: "Federation") -> None:

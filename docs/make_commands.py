@@ -55,7 +55,7 @@ def sections(command, title: str, shared: set[str]) -> Iterator[str]:
     if title != "polyurn":
         lines = described(command)
         own = "\n".join(line for line in lines.values() if line not in shared)
-        also = together([name for name, line in lines.items() if line in shared])
+        also = [name for name, several in TOGETHER.items() if set(several) <= {*lines}]
         yield f"\n## {title}\n\n{introduced(command)}\n"
         yield f"\n{own}\n" if own else ""
         yield f"\nAlso {', '.join(also)}.\n" if also else ""
@@ -69,16 +69,6 @@ def introduced(command) -> str:
     example = next((part for part in more if part.startswith("Example")), "").partition("`,")
     shown = example[0].replace("Examples:", "Example:") + "`" * bool(example[1])
     return f"{first}\n\n{shown}".rstrip()
-
-
-def together(names: list[str]) -> list[str]:
-    """The names of shared options; those that come together under their common name."""
-    found = []
-    for common, several in TOGETHER.items():
-        if set(several) <= set(names):
-            found.append(common)
-            names = [name for name in names if name not in several]
-    return [f"`{name}`" for name in names] + found
 
 
 def described(command) -> dict[str, str]:

@@ -64,11 +64,11 @@ def sections(command, title: str, shared: set[str]) -> Iterator[str]:
 
 
 def introduced(command) -> str:
-    """What a command does, in a sentence, and its first example. `--help` has more."""
+    """What a command does, in a sentence, and its first example with options. `--help` has more."""
     first, *more = command.help.split("\n\n")
     example = next((part for part in more if part.startswith("Example")), "").partition("`,")
     shown = example[0].replace("Examples:", "Example:") + "`" * bool(example[1])
-    return f"{first}\n\n{shown}".rstrip()
+    return f"{first}\n\n{shown}" if " -" in shown else first
 
 
 def described(command) -> dict[str, str]:

@@ -37,8 +37,7 @@ def polyurn(line):
 # %% [markdown]
 # ## The server and its nodes
 #
-# `init` declares, once, what everybody agrees on. `join` is what each owner runs on a machine of its own; here one process has
-# all three nodes. A node answers with noise only, unless its owner says otherwise.
+# `init` declares, once, what everybody agrees on. `join` is what each owner runs; here one process has all three nodes.
 
 # %%
 declared = "--categories cat,dog,owl --max-size 20 --clients-per-node 4000"
@@ -64,8 +63,7 @@ print(polyurn("show mdm.json"))
 # %% [markdown]
 # ## Was it learned?
 #
-# We know the truth here, and compare 2,000 new clients of each. An energy ratio in the range of true clients means that nobody can
-# tell the two apart by it.
+# We know the truth here, and compare 2,000 new clients of each. An energy ratio in the range of true clients cannot tell the two apart.
 
 # %%
 learned = pu.load("mdm.json")

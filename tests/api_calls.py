@@ -596,6 +596,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         },
     ),
     "concentration": lambda: (pu.concentration, {"counts": COUNTS}),
+    "fitted_dirichlet": lambda: (pu.fitted_dirichlet, {"counts": COUNTS}),
     "cover": lambda: (
         pu.cover,
         {"labels": LABELS, "population": mdm(), "style": style(), "features": FEATURES}

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from polyurn.comparison.style_comparison import style_dispersion as style_dispersion
     from polyurn.comparison.summaries import Heterogeneity as Heterogeneity
     from polyurn.comparison.summaries import concentration as concentration
+    from polyurn.comparison.summaries import fitted_dirichlet as fitted_dirichlet
     from polyurn.comparison.summaries import heterogeneity as heterogeneity
     from polyurn.counts import drop_empty as drop_empty
     from polyurn.integrations.fit_tables import fit as fit
@@ -119,7 +120,7 @@ _NAMES = {
     "comparison.likeness": "compare",
     "comparison.parameters": "compare_parameters",
     "comparison.style_comparison": "style_dispersion",
-    "comparison.summaries": "Heterogeneity concentration heterogeneity",
+    "comparison.summaries": "Heterogeneity concentration fitted_dirichlet heterogeneity",
     "counts": "drop_empty",
     "integrations.fit_tables": "fit",
     "integrations.frames": "TableFeatures table_features",

@@ -9,7 +9,16 @@ from scipy.sparse import csr_array
 from scipy.spatial.distance import jensenshannon
 
 import strategies
-from polyurn import MDM, Sizes, concentration, dirichlet_multinomial_logpmf, heterogeneity
+from polyurn import (
+    IID,
+    MDM,
+    Dirichlet,
+    Sizes,
+    concentration,
+    dirichlet_multinomial_logpmf,
+    fitted_dirichlet,
+    heterogeneity,
+)
 from polyurn.comparison.summaries import dispersion, dispersion_index
 
 
@@ -130,3 +139,17 @@ def test_clients_more_even_than_chance_have_an_index_below_one():
 def test_a_component_of_one_category_varies_as_a_multinomial_does():
     mdm = MDM([1.0], [[2.0, 0.0]], Sizes.constant(30))
     assert dispersion_index([[30, 0]], mdm).tolist() == [1.0]
+
+
+def test_the_fitted_dirichlet_has_the_clients_shares_sizes_and_concentration():
+    counts = Dirichlet([0.6, 0.2, 0.0, 0.4], [25]).sample(3_000, rng=0)
+    found = fitted_dirichlet(counts)
+    assert found.alpha == pytest.approx(4 * concentration(counts) * counts.sum(0) / counts.sum())
+    assert found.alpha == pytest.approx([0.6, 0.2, 0.0, 0.4], rel=0.1)
+    assert (found.sample(50, rng=1).sum(axis=1) == 25).all()
+
+
+def test_the_fitted_dirichlet_of_clients_that_are_alike_are_iid_clients():
+    found = fitted_dirichlet([[5, 5], [5, 5], [6, 4], [4, 6]])
+    assert isinstance(found, IID)
+    assert found.marginal.tolist() == [0.5, 0.5]

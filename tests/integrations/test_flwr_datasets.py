@@ -301,6 +301,7 @@ def test_the_opponents_of_a_mixture_are_partitioned_by_the_same_class():
         "shards": Shards(2, available),
         "quantity skew": QuantitySkew(0.5, available),
         "hsu": Dirichlet.hsu(available, [10], alpha=1.0),
+        "fitted": pu.fitted_dirichlet([[8, 2, 0], [0, 1, 9], [4, 4, 2], [9, 0, 1]]),
     }
     for name, population in opponents.items():
         partitioner = MDMPartitioner(population, num_partitions=6, seed=1)

@@ -41,6 +41,8 @@ from polyurn.comparison.estimates import (
 )
 from polyurn.counts import Counts, check_counts, client_sizes, distinct
 from polyurn.model.mdm import MDM
+from polyurn.model.names import columns_of
+from polyurn.model.populations import IID, Dirichlet
 from polyurn.model.rising_factorials import digamma_rise
 from polyurn.typed.arguments import checked
 from polyurn.typed.declared import Floats, Seed
@@ -72,6 +74,28 @@ def concentration(counts: object) -> float:
     """
     score = _Score(check_counts(counts))
     return _best(score) / score.n_categories
+
+
+def fitted_dirichlet(counts: object) -> Dirichlet | IID:
+    """Return the single Dirichlet Dir(αC q) that suits clients best, with their sizes.
+
+    One kind of client: what a mixture has to beat. `IID` where clients vary no more than chance.
+
+    Parameters
+    ----------
+    counts : int array or scipy.sparse of shape (n_clients, n_categories), or Histograms
+
+    Examples
+    --------
+    >>> fitted_dirichlet([[9, 1], [2, 8], [10, 0], [1, 9]]).alpha.round(2).tolist()
+    [0.54, 0.44]
+    """
+    table, names = columns_of(counts)
+    alpha, pooled = concentration(table), np.asarray(table.sum(axis=0)).reshape(-1)
+    if not np.isfinite(alpha):
+        return IID.like(counts)
+    alphas = alpha * len(pooled) * pooled / pooled.sum()
+    return Dirichlet(alphas, client_sizes(table), categories=names)
 
 
 def hellinger_estimate(counts: object, weights: Floats) -> Estimate:

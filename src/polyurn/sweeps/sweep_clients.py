@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from polyurn.comparison.summaries import concentration
+from polyurn.comparison.summaries import fitted_dirichlet
 from polyurn.errors import CountsError, ParameterError, PartitionError, StyleWarning
 from polyurn.model.mdm import MDM
 from polyurn.model.names import Match, Side, in_words, side_of
@@ -283,11 +283,7 @@ def _baseline(
     available = np.bincount(codes, minlength=n_categories)
     if entry.kind == "fitted":
         assert like is not None
-        held = like.histograms(codes, n_categories)
-        alpha = concentration(held) * n_categories
-        suits = np.isfinite(alpha)  # else clients vary no more than chance
-        pooled = held.sum(axis=0)
-        return Dirichlet(alpha * pooled / pooled.sum(), sizes) if suits else IID(pooled, sizes)
+        return fitted_dirichlet(like.histograms(codes, n_categories))
     if entry.hsu is not None:
         return Dirichlet.hsu(available, sizes, alpha=entry.hsu)
     if entry.pathological is not None:

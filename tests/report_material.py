@@ -10,7 +10,6 @@ import numpy as np
 import polyurn as pu
 from polyurn.model.paper_truths import truth
 from polyurn.model.style import StyleErrors
-from polyurn.report.material import gather
 from polyurn.report.page import report_on
 from polyurn.storage.models import Saved
 from polyurn.storage.provenance import DataProvenance, Provenance
@@ -158,7 +157,7 @@ def everything():
 
 def gathered(model=None, **given):
     """The material of a page about whatever is given."""
-    return gather(model, **{k: v for k, v in given.items() if k != "title"})
+    return report_on(model, **given).material
 
 
 def html_report(*things, **given):

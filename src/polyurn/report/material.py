@@ -17,7 +17,6 @@ from polyurn.counts import Counts
 from polyurn.errors import ParameterError, StyleWarning
 from polyurn.model.mdm import MDM
 from polyurn.model.names import Match, check_own, columns_of, laid, names_of
-from polyurn.model.populations import IID
 from polyurn.model.style import Style
 from polyurn.model.style_coordinates import label_codes
 from polyurn.partitioning.assign import held_categories, partition
@@ -30,12 +29,12 @@ from polyurn.storage.provenance import Provenance
 from polyurn.storage.run_log import FinishedRun
 from polyurn.sweeps.verdict import Verdict, compare_sweeps
 from polyurn.typed.arrays import numbers
-from polyurn.typed.declared import Floats, Ints, Seed
+from polyurn.typed.declared import Floats, Ints
 
 Model: TypeAlias = MDM | Saved[MDM] | Fit
 
 # Clients of a population that are drawn: enough for the eye, few enough for a small page.
-_MOST_CLIENTS = 300
+MOST_CLIENTS = 300
 
 
 @dataclass(frozen=True)
@@ -145,70 +144,7 @@ class Material:
             return str(error)
 
 
-def gather(
-    model: Model | None = None,
-    *,
-    categories: Sequence[str] | None = None,
-    comparison: Comparison | SavedComparison | None = None,
-    runs: Sequence[FinishedRun] = (),
-    clients: Mapping[str, object] | None = None,
-    style: Style | Saved[Style] | None = None,
-    features: ArrayLike | None = None,
-    labels: ArrayLike | None = None,
-    match: Match | None = None,
-    true: str = "true",
-    metric: str = "accuracy",
-    looks: Sequence[LookEntry] = (),
-    description: Description | ColumnDescription | None = None,
-    notes: Sequence[tuple[str, str]] = (),
-    rng: Seed = 0,
-) -> Material:
-    """Bring what the user has into one shape, and draw the clients that are missing: see `report_on`."""
-    mdm: MDM | None
-    if isinstance(model, Fit):
-        mdm, provenance = model.mdm, Provenance(fit=model)
-    elif isinstance(model, Saved):
-        mdm, provenance = model.model, model.provenance
-    else:
-        mdm, provenance = model, Provenance()
-    has_one = any(one is not None for one in (model, comparison, style, description))
-    if not (has_one or runs or clients or looks):
-        raise ParameterError(
-            "expected something to report on: a model, a style, a comparison, runs, looks or clients"
-        )
-    rng = np.random.default_rng(rng)
-    tables, names = _tables(clients or {}, mdm, categories, match)
-    shown = _style(style, features=features, labels=labels)
-    widths = [] if mdm is None else [mdm.n_categories]
-    widths += [table.shape[1] for table in tables.values()]
-    widths += [] if shown is None else [shown.style.space.n_labels]
-    n_categories = widths[0] if widths else 0
-    if names is not None and len(names) != n_categories:
-        raise ParameterError(f"expected {n_categories} category names, got {len(names)}")
-    if shown is not None:
-        # What else is drawn is the same with a style and without.
-        named = isinstance(style, Saved) and style.categories is not None
-        shown = _completed(shown, names, mdm, tables.get(true), rng.spawn(1)[0], named=named)
-    if true in tables:
-        n = min(tables[true].shape[0], _MOST_CLIENTS)
-        if mdm is not None and "mdm" not in tables:
-            tables["mdm"] = mdm.sample(n, rng=rng)
-        if "iid" not in tables:
-            tables["iid"] = IID.like(tables[true]).sample(n, rng=rng)
-    order = sorted(tables, key=lambda name: name != true)
-    compared = SavedComparison(comparison) if isinstance(comparison, Comparison) else comparison
-    return Material(
-        true=true, metric=metric, mdm=mdm, provenance=provenance, runs=tuple(runs), style=shown,
-        categories=names or tuple(map(str, range(n_categories))),
-        comparison=compared.comparison if compared else None,
-        comparison_provenance=compared.provenance if compared else Provenance(),
-        clients={name: _some(tables[name], rng=rng) for name in order},
-        n_clients={name: tables[name].shape[0] for name in order},
-        notes=tuple(notes), looks=tuple(looks), description=description, rng=rng,
-    )  # fmt: skip
-
-
-def _tables(
+def tables_of(
     clients: Mapping[str, object],
     mdm: MDM | None,
     categories: Sequence[str] | None,
@@ -235,7 +171,7 @@ def _tables(
     return tables, names
 
 
-def _style(
+def style_of(
     given: Style | Saved[Style] | None, *, features: ArrayLike | None, labels: ArrayLike | None
 ) -> StyleMaterial | None:
     """A style and proxy points."""
@@ -263,7 +199,7 @@ def _style(
     )
 
 
-def _completed(
+def completed(
     shown: StyleMaterial,
     names: tuple[str, ...] | None,
     mdm: MDM | None,
@@ -283,9 +219,9 @@ def _completed(
         shown = replace(shown, labels=names)
     counts: Counts | None = None
     if mdm is not None and mdm.n_categories == n_labels:
-        counts = mdm.sample(_MOST_CLIENTS, rng=rng)
+        counts = mdm.sample(MOST_CLIENTS, rng=rng)
     elif mdm is None and true is not None and true.shape[1] == n_labels:
-        counts = _some(true, rng=rng)
+        counts = some_of(true, rng=rng)
     proxy = shown.proxy
     if counts is None or proxy is None:
         return shown
@@ -302,8 +238,8 @@ def _completed(
     return replace(shown, styled=StyledClients(drawn, report, report.style, n_lacking))
 
 
-def _some(counts: Counts, *, rng: np.random.Generator) -> Ints:
+def some_of(counts: Counts, *, rng: np.random.Generator) -> Ints:
     """At most 300 clients, at random, as a dense table of shape (n_clients, n_categories)."""
-    chosen = counts[np.sort(rng.permutation(counts.shape[0])[:_MOST_CLIENTS])]
+    chosen = counts[np.sort(rng.permutation(counts.shape[0])[:MOST_CLIENTS])]
     dense = chosen if isinstance(chosen, np.ndarray) else chosen.toarray()
     return np.asarray(dense, dtype=np.int64)

@@ -7,6 +7,7 @@ notebook shows one figure of a report for a result, without a network, too.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape
 from pathlib import Path
 
@@ -17,12 +18,22 @@ from polyurn.comparison.comparison_results import Comparison
 from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.model.names import Match
+from polyurn.model.populations import IID
 from polyurn.model.style import Style
 from polyurn.partitioning.result import Partition
 from polyurn.report.charts import javascript, population_looks, resource, svg, tone
 from polyurn.report.headline import Headline, headline
 from polyurn.report.looks_section import description_section, looks_section
-from polyurn.report.material import Model, SavedComparison, gather
+from polyurn.report.material import (
+    MOST_CLIENTS,
+    Material,
+    Model,
+    SavedComparison,
+    completed,
+    some_of,
+    style_of,
+    tables_of,
+)
 from polyurn.report.model_section import choice_section, components_section
 from polyurn.report.parts import Figure, Section, Table
 from polyurn.report.population_section import map_figure, populations_section, sizes_figure
@@ -34,6 +45,7 @@ from polyurn.server.describing import ColumnDescription, Description
 from polyurn.server.fit_results import Fit
 from polyurn.storage.look_history import LookEntry
 from polyurn.storage.models import Saved
+from polyurn.storage.provenance import Provenance
 from polyurn.storage.run_log import FinishedRun
 from polyurn.typed.arguments import checked
 from polyurn.zoo.neighbours import Neighbours
@@ -62,15 +74,26 @@ _SECTIONS = (
 
 @dataclass(frozen=True)
 class Report:
-    """A page and its figures; a notebook shows it, and each figure of it.
-
-    `populations` are those that some figure shows, the true one first.
-    """
+    """A page and its figures, which are drawn once; a notebook shows it, and each figure of it."""
 
     title: str
-    headline: Headline
-    sections: tuple[Section, ...] = field(repr=False)
-    populations: tuple[str, ...]
+    material: Material = field(repr=False)
+
+    @cached_property
+    def headline(self) -> Headline:
+        """The verdict."""
+        return headline(self.material)
+
+    @cached_property
+    def sections(self) -> tuple[Section, ...]:
+        """All sections that have something to show, from top to bottom."""
+        declared = (section_of(self.material) for section_of in _SECTIONS)
+        return tuple(section for section in declared if section is not None)
+
+    @property
+    def populations(self) -> list[str]:
+        """Those that some figure shows, the true one first."""
+        return self.material.populations
 
     @property
     def figures(self) -> dict[str, Figure]:
@@ -181,10 +204,49 @@ def report_on(
     >>> "<title>Three kinds of client</title>" in report.html(), [*report.figures]
     (True, ['weights', 'profiles', 'distinctive', 'component-sizes'])
     """
-    given = {name: value for name, value in locals().items() if name != "title"}
-    material = gather(**given)
-    sections = tuple(filter(None, (section_of(material) for section_of in _SECTIONS)))
-    return Report(title, headline(material), sections, tuple(material.populations))
+    mdm: MDM | None
+    if isinstance(model, Fit):
+        mdm, provenance = model.mdm, Provenance(fit=model)
+    elif isinstance(model, Saved):
+        mdm, provenance = model.model, model.provenance
+    else:
+        mdm, provenance = model, Provenance()
+    has_one = any(one is not None for one in (model, comparison, style, description))
+    if not (has_one or runs or clients or looks):
+        raise ParameterError(
+            "expected something to report on: a model, a style, a comparison, runs, looks or clients"
+        )
+    rng = np.random.default_rng(rng)
+    tables, names = tables_of(clients or {}, mdm, categories, match)
+    shown = style_of(style, features=features, labels=labels)
+    widths = [] if mdm is None else [mdm.n_categories]
+    widths += [table.shape[1] for table in tables.values()]
+    widths += [] if shown is None else [shown.style.space.n_labels]
+    n_categories = widths[0] if widths else 0
+    if names is not None and len(names) != n_categories:
+        raise ParameterError(f"expected {n_categories} category names, got {len(names)}")
+    if shown is not None:
+        # What else is drawn is the same with a style and without.
+        named = isinstance(style, Saved) and style.categories is not None
+        shown = completed(shown, names, mdm, tables.get(true), rng.spawn(1)[0], named=named)
+    if true in tables:
+        n = min(tables[true].shape[0], MOST_CLIENTS)
+        if mdm is not None and "mdm" not in tables:
+            tables["mdm"] = mdm.sample(n, rng=rng)
+        if "iid" not in tables:
+            tables["iid"] = IID.like(tables[true]).sample(n, rng=rng)
+    order = sorted(tables, key=lambda name: name != true)
+    compared = SavedComparison(comparison) if isinstance(comparison, Comparison) else comparison
+    material = Material(
+        true=true, metric=metric, mdm=mdm, provenance=provenance, runs=tuple(runs), style=shown,
+        categories=names or tuple(map(str, range(n_categories))),
+        comparison=compared.comparison if compared else None,
+        comparison_provenance=compared.provenance if compared else Provenance(),
+        clients={name: some_of(tables[name], rng=rng) for name in order},
+        n_clients={name: tables[name].shape[0] for name in order},
+        notes=tuple(notes), looks=tuple(looks), description=description, rng=rng,
+    )  # fmt: skip
+    return Report(title, material)
 
 
 def _script_json(value: object) -> str:

@@ -300,19 +300,11 @@ def shown_nodes(traffic: Traffic) -> ShownNodes:
 
 def _nodes(traffic: Traffic) -> Table:
     nodes = shown_nodes(traffic)
-    rows: list[tuple[str, ...]] = [
-        (
-            one.name,
-            f"{one.n_summed:,}",
-            one.excluded or "–",
-            _with_times(Counter(dict(one.refused))),
-        )
-        for one in nodes.own
-    ]
+    rows = [_row(one.name, one) for one in nodes.own]
     if nodes.more:
-        rows.append(_together(f"{len(nodes.more):,} more of these", nodes.more))
+        rows.append(_row(f"{len(nodes.more):,} more of these", *nodes.more))
     if nodes.alike:
-        rows.append(_together(f"{len(nodes.alike):,} {'others' if rows else 'nodes'}", nodes.alike))
+        rows.append(_row(f"{len(nodes.alike):,} {'others' if rows else 'nodes'}", *nodes.alike))
     some = "; a row each for those that were excluded or absent, or of whom a reply was not used"
     return Table(
         f"The {counted(traffic.n_nodes, 'node')}{some if nodes.alike or nodes.more else ''}",
@@ -326,14 +318,14 @@ def _nodes(traffic: Traffic) -> Table:
     )
 
 
-def _together(name: str, nodes: tuple[NodeTraffic, ...]) -> tuple[str, ...]:
-    """One row of many nodes."""
+def _row(name: str, *nodes: NodeTraffic) -> tuple[str, ...]:
+    """The row of a node, or of many together."""
     excluded = Counter(node.excluded for node in nodes if node.excluded is not None)
+    why = _with_times(excluded) if len(nodes) > 1 else nodes[0].excluded or "–"
     refused: Counter[str] = Counter()
     for node in nodes:
         refused.update(dict(node.refused))
-    sums = span([node.n_summed for node in nodes])
-    return (name, sums, _with_times(excluded), _with_times(refused))
+    return (name, span([node.n_summed for node in nodes]), why, _with_times(refused))
 
 
 def _with_times(reasons: Counter[str]) -> str:

@@ -58,20 +58,19 @@ def sweep_section(material: Material) -> Section | None:
 
 
 def _lead(material: Material) -> str:
-    """What the runs are, what the verdict on them is, and which settings to use."""
+    """The verdict, which settings to use, and what was run."""
     verdict = material.verdict
-    sentences = ["The same settings were trained on every population; true clients are dotted."]
-    if material.no_verdict:
-        sentences.append(f"There is no verdict: {material.no_verdict}.")
+    sentences = [f"There is no verdict: {material.no_verdict}."] if material.no_verdict else []
+    if verdict is not None:
+        sentences += [verdict.sentence(), verdict.regret_sentence()]
+    best = best_settings(material.runs, metric=material.metric, true=material.true)
+    sentences += [] if best is None else [capital(f"{text}.") for text in best.sentences()]
+    sentences.append("The same settings were trained on every population; true clients are dotted.")
     if verdict is not None and verdict.floor is not None:
         sentences.append(
             f"“{AGAIN}” are the true clients in other cohorts: what differs there is chance, the noise "
             "floor."
         )
-    if verdict is not None:
-        sentences += [verdict.sentence(), verdict.regret_sentence()]
-    best = best_settings(material.runs, metric=material.metric, true=material.true)
-    sentences += [] if best is None else [capital(f"{text}.") for text in best.sentences()]
     return " ".join(filter(None, sentences))
 
 

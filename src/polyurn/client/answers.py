@@ -259,10 +259,7 @@ def _log_sizes(cohort: Cohort, max_size: int) -> Floats:
 
 
 def _membership(joined: Ints, n_groups: int) -> sparse.csr_array[Any]:
-    """A matrix whose product with one row per client sums the rows of each group.
-
-    `joined` has the groups of each client, shape (n_members, n_joined).
-    """
+    """A matrix that sums the rows of each group; `joined` has shape (n_members, n_joined)."""
     n, each = joined.shape
     starts = np.arange(0, n * each + 1, each)
     members = sparse.csc_array((np.ones(n * each), joined.reshape(-1), starts), (n_groups, n))

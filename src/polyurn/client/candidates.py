@@ -56,10 +56,7 @@ class FeatureColumn:
 
 @dataclass(frozen=True, eq=False)
 class FeatureColumns:
-    """Columns that might be modelled beside the label.
-
-    `remarks` say which others were left out and why, and which were cut at the table's own quantiles.
-    """
+    """Columns that might be modelled beside the label, and `remarks` on those left out or cut."""
 
     found: tuple[FeatureColumn, ...]
     remarks: tuple[str, ...]
@@ -114,10 +111,7 @@ def lacking_columns(proxy: object, columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def n_lacking(table: object, proxy: object, columns: Sequence[str]) -> int:
-    """How many combinations of values the clients have and the proxy data lack.
-
-    The proxy data have all the columns; see `lacking_columns`.
-    """
+    """How many combinations of values in these columns the clients have and the proxy data lack."""
     held = observed_codes(as_arrow(table), columns)[0]
     with _of_proxy():
         offered = observed_codes(as_arrow(proxy), columns)[0]

@@ -65,10 +65,7 @@ def crossed(*columns: ArrayLike) -> NDArray[np.str_]:
 def cross(
     parts: Sequence[tuple[Sequence[object], NDArray[np.integer[Any]]]], names: Sequence[str]
 ) -> tuple[list[str], Ints]:
-    """The combinations that occur, sorted by name, and the index of each row's combination.
-
-    A part has the distinct values of a column and the index of each row's value, shape (n_points,).
-    """
+    """The combinations that occur, sorted, and each row's; a part is a column's values and codes."""
     joined, which = [""], np.zeros(len(parts[0][1]), np.int64)
     for i, ((values, code), name) in enumerate(zip(parts, names, strict=True)):
         texts = _texts(values, name)

@@ -50,10 +50,7 @@ def answer_update(query: Update, cohort: Cohort) -> UpdateStatistics:
 
 
 def answer_expects(queries: Sequence[Expect], cohort: Cohort) -> list[ExpectStatistics]:
-    """Σ ω α (ψ(c + α) - ψ(α)) and the other sums of `Expect`, over all members.
-
-    All queries have the same size bins and the same number of components.
-    """
+    """Σ ω α (ψ(c + α) - ψ(α)) and the other sums of queries that share size bins and K."""
     rows, members, n_threads = cohort.rows, cohort.members, cohort.n_threads
     asked = [query.parameters for query in queries]
     bins = _SizeBinning(asked[0].sizes.bins, rows)

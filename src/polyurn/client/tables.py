@@ -135,10 +135,7 @@ def layout_histograms(
     table: object, layout: Layout, categories: Categories, match: Match | None = None, *,
     say: Callable[[str], None] | None = None,
 ) -> Histograms:  # fmt: skip
-    """The histograms of a data frame whose layout is known; `match` is for wide ones.
-
-    `say` is told what may be no counts.
-    """
+    """The histograms by a layout; `match` is for wide tables, `say` is told what may be no counts."""
     arrow = as_arrow(table)
     if layout.category is None:
         return _wide_histograms(arrow, layout, categories, match)
@@ -253,11 +250,10 @@ def column_numbers(table: object, name: str | Sequence[str]) -> NDArray[Any]:
 def observed_categories(
     table: object, *, category: str | Sequence[str] = "category"
 ) -> int | tuple[str, ...]:
-    """The categories that occur in a table: C for whole numbers, else the names in order.
+    """The categories that occur in the caller's own table: C for whole numbers, else the names in order.
 
     Whole numbers are names, too, if most numbers up to the largest never occur, as in postcodes. For
-    crossed columns they are the combinations that occur. This is only for the caller's own tables: the
-    categories of live clients are declared.
+    crossed columns they are the combinations that occur.
     """
     values, _ = observed_codes(as_arrow(table), category)
     return categories_shown({str(value) for value in values}, category=category)

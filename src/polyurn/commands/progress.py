@@ -43,10 +43,7 @@ def fit_progress(
     console: Console, n_rounds: int, then: Callable[["pu.Round"], None] | None = None, *,
     unseen: str = STARTING,
 ) -> Iterator[Callable[["pu.Round"], None]]:  # fmt: skip
-    """A function that shows each round as it ends: a bar on a terminal, a line a stage when piped.
-
-    `unseen` is the text for a round whose parameters are not known yet, or not to this process.
-    """
+    """A function that shows each round as it ends; `unseen`: the text while parameters are not known."""
     previous = float("nan")
 
     def line(done: "pu.Round") -> str:

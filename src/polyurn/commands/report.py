@@ -136,10 +136,7 @@ def _read(things: list[str], true: str) -> _Given:
 def _read_tables(
     given: _Given, columns: TableOptions, true: str
 ) -> "tuple[dict[str, object], tuple[str, ...] | None]":
-    """The histograms of all tables, and the names of their categories, if they have some.
-
-    Of true clients, those that the model was not fitted to, if its file says who they are.
-    """
+    """Histograms of all tables, of true clients those not fitted; and the names of their categories."""
     from polyurn.sources.clients import read_clients, true_clients
 
     clients: dict[str, object] = {}

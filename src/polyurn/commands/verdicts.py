@@ -43,10 +43,7 @@ def conclude(
     runs: Sequence[pu.FinishedRun], *, true: str = "true", metric: str | None = None, as_json: bool,
     folder: Path,
 ) -> None:  # fmt: skip
-    """Print a verdict for each metric of a sweep that just ended, and the settings to use.
-
-    They are kept in the sweep's folder. `metric` is what settings are chosen by, the first by default.
-    """
+    """Print a sweep's verdict on each metric, and the settings by `metric`, which its folder keeps."""
     whole = [run for run in runs if not run.pruned]
     populations = {run.population for run in whole}
     metrics, verdicts = [*whole[0].metrics] or [LOSS] if whole else [], []

@@ -39,11 +39,7 @@ _SHOWN = 4  # categories that proxy points lack, by their names
 
 @dataclass(frozen=True, eq=False)
 class PointFile:
-    """A file of points, one row each.
-
-    `table` is a pyarrow.Table; that of an archive has columns "label" and, if there are any, "client",
-    and its features are `array`, of shape (n_points, ...).
-    """
+    """A file of points as a pyarrow.Table; the features of an archive are `array`, (n_points, ...)."""
 
     path: Path
     table: Any
@@ -104,10 +100,7 @@ class PointFile:
             return observed_categories(self.table, category=column)
 
     def labelled(self, asked: str | None) -> tuple[int | tuple[str, ...], Ints]:
-        """The labels of the points, by number or name, and which one each point has.
-
-        They are in the column that the option names, or in "label".
-        """
+        """The labels in the column of the option, or in "label", by number or name, and each point's."""
         self.refuse_names({"--category": asked})
         with naming(self.path):
             column = category_columns(self.columns, asked or "label", option="--category")
@@ -120,8 +113,7 @@ class PointFile:
     ) -> Ints:  # fmt: skip
         """The number of each point's label, shape (n_points,).
 
-        `lacks` begins the error about an undeclared label (such as "proxy.csv has no point"), and
-        `advice` ends it.
+        `lacks` begins the error about an undeclared label, and `advice` ends it.
         """
         with naming(self.path):
             if lacks:

@@ -141,8 +141,8 @@ def _category_column(
 ) -> tuple[str | tuple[str, ...], bool]:
     """The column of the proxy data with the category, or those that are crossed.
 
-    It is the one that the option names, which a table of clients may have instead; or that of the MDM
-    file's table, or "label". With it, whether it is the one that the option names.
+    It is that of the option, which a table of clients may have instead, of the MDM file, or "label".
+    With it, whether it is that of the option.
     """
     asked, kept = reading.asked.category, reading.remembered.category
     names = file.columns
@@ -167,8 +167,7 @@ def _held(
 ) -> tuple[Ints, Ints]:  # fmt: skip
     """The category of each proxy point that a client can hold, and the rows of these points.
 
-    A value that is not a category is probably a mistake, and an error. A combination of crossed columns
-    that no client has is not a mistake: such points are left out, with a message.
+    Points of crossed columns that are no category are left out; another value that is none is an error.
     """
     if not crossed:
         try:
@@ -194,8 +193,7 @@ def say_memory(
 ) -> None:  # fmt: skip
     """Say, before Parquet files are read, how much memory a partition takes, if it is much.
 
-    Clients of an MDM file ask for `n_asked` points; by default, for every proxy point once. The rows of
-    text files cannot be counted before they are read.
+    Clients of an MDM file ask for `n_asked` points; by default, for every proxy point once.
     """
     if labels.suffix != ".parquet" or not (clients.suffix == ".parquet" or is_model(clients)):
         return

@@ -66,10 +66,7 @@ def symmetric(lower: Floats) -> Floats:
 def plain_array(
     values: object, what: str, *, error: type[InputError] = ParameterError
 ) -> NDArray[Any]:
-    """The same values as an array, of numbers or texts where all of them are.
-
-    Lists of different lengths, and masked values, are an `InputError`.
-    """
+    """The same values as an array, of numbers or texts; other lengths or masks are an `InputError`."""
     if np.ma.is_masked(values):
         hidden = np.argwhere(np.ma.getmaskarray(np.ma.asarray(values)))
         index = tuple(hidden[0].tolist()) if hidden.shape[1] > 1 else int(hidden[0][0])

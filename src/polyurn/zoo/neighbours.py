@@ -47,10 +47,7 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class Neighbours(Plotted):
-    """The federations of the zoo, the nearest first, and where the clients themselves stand.
-
-    `rows` are the federations, `profile` is that of the clients.
-    """
+    """The federations of the zoo, the nearest first, and where the clients stand (`profile`)."""
 
     rows: tuple[Neighbour, ...]
     profile: Profile

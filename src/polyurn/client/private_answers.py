@@ -14,6 +14,7 @@ import numpy as np
 
 from polyurn.client.cohort import Cohort
 from polyurn.client.contrast import binned, contrast_rows
+from polyurn.client.counting import cap_sizes
 from polyurn.client.style_answers import shrinkage
 from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM, mixture_logpmf
@@ -83,7 +84,7 @@ def answer_private(query: Bounded | Scaled[Any], cohort: Cohort) -> Statistics:
 
 def _sketch_sum(query: Sketch, counts: Ints, rng: np.random.Generator) -> Floats:
     """The sum of the clients' tables, each of which is one row, cut to norm 1, and 0 elsewhere."""
-    joined, vectors = _sketch_rows(query, _thinned(counts, query.max_size, rng))
+    joined, vectors = _sketch_rows(query, cap_sizes(counts, query.max_size, rng=rng))
     table = np.zeros((query.n_groups, vectors.shape[1]))
     np.add.at(table, joined, unit_rows(vectors))
     return table.ravel()
@@ -102,7 +103,7 @@ def _vectors(query: Query[Any], counts: Ints, rng: np.random.Generator) -> Float
         case Spread():  # of its bins; no number depends on how many points there are
             return np.hstack([np.ones((len(counts), 1)), _shares(counts)]) * query.scales
     most = cast(int, query.max_size)
-    counts = _thinned(counts, most, rng)
+    counts = cap_sizes(counts, most, rng=rng)
     match query:
         case BoundedSurvey(_, bins):
             of_clients, of_pairs, of_size, of_p = np.sqrt(SURVEY_PARTS)
@@ -167,17 +168,6 @@ def _in_bins(values: Floats, where: Ints, n_bins: int) -> Floats:
     table = np.zeros((*values.shape, n_bins))
     table[np.arange(len(values)), :, where] = values
     return table.reshape(len(values), -1)
-
-
-def _thinned(counts: Ints, max_size: int, rng: np.random.Generator) -> Ints:
-    """Histograms of at most `max_size` points; larger clients draw `max_size` of theirs at random."""
-    large = np.flatnonzero(counts.sum(axis=1) > max_size)
-    if not len(large):
-        return counts
-    counts = counts.copy()
-    for i in large:
-        counts[i] = rng.multivariate_hypergeometric(counts[i], max_size, method="marginals")
-    return counts
 
 
 def _products(rows: Floats, matrix: Floats) -> Floats:

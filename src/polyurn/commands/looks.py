@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from polyurn.server.describing import ColumnDescription, Description
     from polyurn.server.drift import Drift
     from polyurn.sources.clients import ClientTable, PackedClients
-    from polyurn.typed.declared import Floats
 
 # What a command ends with that is to fail on drift, and did.
 DRIFTED = 3
@@ -181,41 +180,27 @@ def score_command(
 
 
 def _likelihoods(read: "ClientTable | PackedClients", mdm: "pu.MDM") -> dict[str, float]:
-    """The number of clients, and mean log-likelihoods with their standard errors."""
-    joint, given_size = _Mean(), _Mean()
+    """The number of clients, and mean log-likelihoods with their standard errors.
+
+    Clients come in blocks, whose means and squares are joined (Chan et al., 1979).
+    """
+    import numpy as np
+
+    n, means, squares = 0, np.zeros(2), np.zeros(2)
     for counts in read.blocks():
-        joint.add(mdm.logpmf(counts))
-        given_size.add(mdm.logpmf_given_size(counts))
-    return {
-        "n_clients": read.shape[0],
-        **joint.to_json("log_likelihood"),
-        **given_size.to_json("log_likelihood_given_size"),
-    }
-
-
-class _Mean:
-    """A mean over clients that come in blocks, and its standard error (Chan et al., 1979)."""
-
-    def __init__(self) -> None:
-        self._n, self._mean, self._squares = 0, 0.0, 0.0
-
-    def add(self, values: "Floats") -> None:
-        """Add a block of clients."""
-        import numpy as np
-
-        n, mean = len(values), float(values.mean())
-        both = self._n + n
+        values = np.array([mdm.logpmf(counts), mdm.logpmf_given_size(counts)])
+        m, mean = values.shape[1], values.mean(axis=1)
         with np.errstate(invalid="ignore"):  # an impossible client has log-likelihood -inf
-            apart = float(np.subtract(mean, self._mean))
-            self._squares += float(((values - mean) ** 2).sum()) + apart**2 * self._n * n / both
-        self._mean = (self._mean * self._n + mean * n) / both if self._n else mean
-        self._n = both
-
-    def to_json(self, name: str) -> dict[str, float]:
-        """The mean and its standard error, for JSON."""
-        many = self._n > 1
-        error = (self._squares / (self._n - 1) / self._n) ** 0.5 if many else nan
-        return {name: self._mean, f"{name}_standard_error": error}
+            apart = mean - means
+            squares += ((values - mean[:, None]) ** 2).sum(axis=1) + apart**2 * n * m / (n + m)
+            means = (means * n + mean * m) / (n + m) if n else mean
+        n += m
+    errors = np.sqrt(squares / (n - 1) / n) if n > 1 else np.full(2, nan)
+    found = {"n_clients": n}
+    names = ("log_likelihood", "log_likelihood_given_size")
+    for name, mean, error in zip(names, means.tolist(), errors.tolist(), strict=True):
+        found |= {name: mean, f"{name}_standard_error": error}
+    return found
 
 
 def put_description(

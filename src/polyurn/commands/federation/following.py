@@ -26,7 +26,7 @@ def perform(files: FederationFolder, job: AnyJob) -> JobFolder:
     if alive(files.pid) is None:
         raise FederationError(f"the server is down: polyurn federation up {files.path}")
     exchange, folder = HttpsExchange(files), JobFolder.make(files.runs, job)
-    kept = _Kept(files, job)
+    n_before = _n_releases(files)
     try:
         with _progress(job) as on_round:
 
@@ -39,30 +39,24 @@ def perform(files: FederationFolder, job: AnyJob) -> JobFolder:
             folder.on_event = on_event
             server_process.perform(exchange, folder)
     except KeyboardInterrupt:
-        say(f"interrupted; {kept}")
+        say(f"interrupted; {_kept(files, job, n_before)}")
         raise typer.Exit(INTERRUPTED) from None
     except PolyurnError as error:
-        raise FederationError(f"{error}; {kept}") from error
+        raise FederationError(f"{error}; {_kept(files, job, n_before)}") from error
     return folder
 
 
-class _Kept:
-    """What is kept of a job that has ended without a result, in words."""
-
-    def __init__(self, files: FederationFolder, job: AnyJob) -> None:
-        self._files, self._job = files, job
-        self._n_releases = _n_releases(files)
-
-    def __str__(self) -> str:
-        sentence = "nothing was kept"
-        if isinstance(self._job, MixtureJob):
-            if self._job.checkpoint is not None:
-                return f"repeat the command to go on from {self._job.checkpoint}"
-            sentence += " (no --checkpoint)"
-        if _n_releases(self._files) == self._n_releases:
-            return sentence
-        how = "charged to" if self._job.epsilon else "entered in"
-        return f"{sentence}, and what was asked is {how} {self._files.ledger}"
+def _kept(files: FederationFolder, job: AnyJob, n_before: int) -> str:
+    """What is kept of a job that has ended without a result; `n_before` are releases before it."""
+    sentence = "nothing was kept"
+    if isinstance(job, MixtureJob):
+        if job.checkpoint is not None:
+            return f"repeat the command to go on from {job.checkpoint}"
+        sentence += " (no --checkpoint)"
+    if _n_releases(files) == n_before:
+        return sentence
+    how = "charged to" if job.epsilon else "entered in"
+    return f"{sentence}, and what was asked is {how} {files.ledger}"
 
 
 def _n_releases(files: FederationFolder) -> int:

@@ -43,6 +43,7 @@ def describe_command(
 
     Example: `polyurn federation describe fed --epsilon 0.5 --delta 1e-6`
     """
+    from polyurn.client.counting import category_names
     from polyurn.federation.folder import FederationFolder
     from polyurn.server.describing import ColumnDescription, Description
 
@@ -57,7 +58,7 @@ def describe_command(
     found = _looked(kind, files, command=context.obj, column=column, n_bins=bins, **terms)
     of_file = {"command": context.obj, "data": folder.name}
     if column is None:
-        found = replace(found, categories=_names(federation.declared))
+        found = replace(found, categories=category_names(federation.declared))
     put_description(found, output, as_json=as_json, provenance=of_file)
 
 
@@ -143,15 +144,12 @@ def _looked(kind: type[T], files: "FederationFolder", **job: Any) -> T:
 
 def _check_same(saved: "Saved[pu.MDM]", path: Path, federation: "Federation") -> None:
     """Refuse a mixture that the nodes could not be asked about."""
+    from polyurn.client.counting import category_names
+
     if saved.model.max_size != federation.max_size:
         raise ParameterError(
             f"expected a mixture of sizes up to the federation's {federation.max_size}, got {path} up "
             f"to {saved.model.max_size}"
         )
-    if _names(saved.declared) != _names(federation.declared):
+    if category_names(saved.declared) != category_names(federation.declared):
         raise ParameterError(f"expected a mixture of the federation's categories, got {path}")
-
-
-def _names(declared: int | tuple[str, ...]) -> tuple[str, ...]:
-    """Names of categories, or their numbers as texts."""
-    return tuple(map(str, range(declared))) if isinstance(declared, int) else declared

@@ -71,6 +71,7 @@ def run_command(
 
     Example: `polyurn federation run fed --epsilon 1 --delta 1e-6 --components 3 -o mdm.json`
     """
+    from polyurn.client.counting import category_names
     from polyurn.commands.views import say_learned, show_learned
     from polyurn.federation.folder import FederationFolder
     from polyurn.federation.jobs import MixtureJob
@@ -84,23 +85,16 @@ def run_command(
     numbers = component_numbers(components)
     if start is not None:
         load_saved(start).model.in_order_of(federation.declared)
+    rounds = DEAR_ROUNDS if numbers == "auto" else ROUNDS
     job = MixtureJob(
-        federation=str(files.path),
-        command=context.obj,
+        federation=str(files.path), command=context.obj,
         selects=start is None and selects(numbers, search.held_out),
         start=None if start is None else str(start.absolute()),
-        components=() if numbers == "auto" else numbers,
-        max_size=federation.max_size,
-        seed=seed,
-        cohort_size=cohort,
-        sizes=sizes,
+        components=() if numbers == "auto" else numbers, max_size=federation.max_size, seed=seed,
+        cohort_size=cohort, sizes=sizes,
         checkpoint=None if checkpoint is None else str(checkpoint.absolute()),
-        **search.given(
-            federation.categories or tuple(map(str, range(federation.n_categories))),
-            max_rounds=DEAR_ROUNDS if numbers == "auto" else ROUNDS,
-        ),
-        **terms,
-    )
+        **search.given(category_names(federation.declared), max_rounds=rounds), **terms,
+    )  # fmt: skip
     saved = _performed(files, job, pu.MDM, output)
     say_learned(saved)
     _end(saved, output)

@@ -196,7 +196,7 @@ def _likelihoods(read: "ClientTable | PackedClients", mdm: "pu.MDM") -> dict[str
             means = (means * n + mean * m) / (n + m) if n else mean
         n += m
     errors = np.sqrt(squares / (n - 1) / n) if n > 1 else np.full(2, nan)
-    found = {"n_clients": n}
+    found: dict[str, float] = {"n_clients": n}
     names = ("log_likelihood", "log_likelihood_given_size")
     for name, mean, error in zip(names, means.tolist(), errors.tolist(), strict=True):
         found |= {name: mean, f"{name}_standard_error": error}

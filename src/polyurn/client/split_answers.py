@@ -5,7 +5,7 @@ tables over the pairs (node, total) that occur serve all clients.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -77,9 +77,9 @@ class _Pairs:
         weights = np.asarray(self.of_clients.T @ responsibilities)
         laws = splits.laws
         blocks = self._sums(splits, weights) if laws is None else self._bends(splits, laws, weights)
-        found: dict[str, Any] = {name: np.zeros(shape) for name, shape in query.shapes.items()}
+        found: dict[str, Any] = {**blocks, "size_counts": np.array(in_bins)}
         found |= {"n_clients": float(len(self.sizes)), "log_likelihood": float(log_q.sum())}
-        return DivideStatistics(**found | {"size_counts": np.array(in_bins)} | blocks)
+        return replace(query.read(np.zeros(query.n_numbers)), **found)
 
     def _sums(self, splits: Splits, weights: Floats) -> dict[str, Floats]:
         """The sums of each side, and of the points that arrive at each split."""
@@ -110,8 +110,7 @@ class _Pairs:
         seen, which = np.unique(self.totals[inner], return_inverse=True)
         arriving = np.zeros((k, j, len(seen)))
         arriving[:, self.nodes[inner], which] = weights[inner].T
-        expected = splits.expected(seen, arriving).hats()
-        bends = sums[:, self.tree.children] - expected
+        bends = sums[:, self.tree.children] - splits.expected_hats(seen, arriving)
         bends[..., 0] -= bends.sum(axis=-1)  # sides without a point are no pairs
         return {"bends": bends.reshape(k, -1), "arrivals": sums[:, :j].reshape(k, j * n_knots)}
 

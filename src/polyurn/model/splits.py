@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from polyurn.counts import Counts, gathered, row_blocks
 from polyurn.errors import ParameterError
 from polyurn.memory import check_memory
-from polyurn.model.rising_factorials import digamma_rise, log_rising
+from polyurn.model.rising_factorials import log_rising
 from polyurn.model.sizes import Sizes
 from polyurn.model.trees import Tree
 from polyurn.typed.arguments import checked
@@ -139,9 +139,7 @@ class Splits(EqualArrays):
 
         Those are a factor of f_l, one of f_r, and c log r added to both.
         """
-        bent = (
-            0 if self.laws is None else self.laws.values[:, :, 0].size * 2 - 3 * self.of_inner.size
-        )
+        bent = 0 if self.laws is None else self.laws.values.size - 3 * self.of_inner.size
         return self.concentrations.size + bent
 
     @cached_property
@@ -289,30 +287,17 @@ class Splits(EqualArrays):
         out[inner] -= np.where(np.isneginf(log_z), 0.0, log_z)  # no point arrives there
         return out
 
-    def expected(self, totals: ArrayLike, weights: ArrayLike) -> "Expected":
-        """Log Z(N) and expected counts of both sides given totals: the gradient of Σ w log Z(N).
+    def expected_hats(self, totals: Ints, weights: Floats) -> Floats:
+        """The gradient of Σ w log Z(N) in θ, shape (K, J, 2, n_knots): expected sums of hat functions.
 
-        Parameters
-        ----------
-        totals : int array of shape (n_totals,)
-            N, in every split.
-        weights : float array of shape (n_components, n_splits, n_totals)
-            w, how often each is.
-
-        Examples
-        --------
-        >>> splits = Splits(Tree([[1, 2]]), [[[1.0, 1.0]]])
-        >>> splits.expected([2], [[[3.0]]]).counts.round(6).tolist()
-        [[[[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]]]
+        The weights of the totals N, w, have shape (K, J, n_totals).
         """
         from polyurn.model.model_kernels import expected_counts
 
-        given = np.asarray(totals, np.int64)
-        log_laws = self.log_laws(int(given.max(initial=0)))
-        w = np.ascontiguousarray(
-            np.broadcast_to(weights, (*self.of_inner.shape, len(given))), float
-        )
-        return Expected(self, *expected_counts(log_laws, given, w))
+        assert self.laws is not None
+        most = int(totals.max(initial=0))
+        _, counts = expected_counts(self.log_laws(most), totals, weights)
+        return np.asarray(counts @ self.laws.hats(most))
 
     def _scales(self) -> Floats:
         """a_l + a_r, and 1 where both are 0."""
@@ -321,40 +306,6 @@ class Splits(EqualArrays):
     def __repr__(self) -> str:
         bent = "" if self.laws is None else f", laws on {len(self.laws.knots)} knots"
         return f"Splits(n_components={self.n_components}, {self.tree!r}{bent})"
-
-
-@dataclass(frozen=True)
-class Expected:
-    """What `Splits.expected` returns.
-
-    Attributes
-    ----------
-    splits : Splits
-    log_z : float array of shape (n_components, n_splits, n_totals)
-    counts : float array of shape (n_components, n_splits, 2, largest total + 1)
-        How often each count of points goes to each side, over the totals with their weights.
-    """
-
-    splits: Splits
-    log_z: Floats
-    counts: Floats
-
-    def hats(self) -> Floats:
-        """Expected sums of the hat functions, the gradient in θ, shape (K, J, 2, n_knots)."""
-        laws = self.splits.laws
-        if laws is None:
-            raise ParameterError("expected splits with laws: hat functions stand on their knots")
-        return np.asarray(self.counts @ laws.hats(self.counts.shape[3] - 1))
-
-    def rises(self) -> Floats:
-        """Expected sums of ψ(a + c) - ψ(a), the gradient in a, shape (K, J, 2).
-
-        It is that of log f as `Splits.log_laws` has it but for the scale, which changes no probability.
-        """
-        a = self.splits.concentrations[..., None]
-        c = np.arange(self.counts.shape[3])
-        rises = np.where(a > 0, digamma_rise(np.where(a > 0, a, 1.0), c), 0.0)
-        return np.asarray((self.counts * rises).sum(axis=3))
 
 
 def hats(knots: Ints, counts: NDArray[np.integer]) -> Floats:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from polyurn.errors import ParameterError
 from polyurn.typed.arguments import checked, got
-from polyurn.typed.arrays import EqualArrays, finite_array, floats, numbers
+from polyurn.typed.arrays import EqualArrays, finite_array, numbers
 from polyurn.typed.declared import Floats, Ints
 from polyurn.wording import counted
 
@@ -80,13 +80,14 @@ class Tree(EqualArrays):
     def totals(self, values: ArrayLike) -> NDArray[Any]:
         """Sums over the categories below each node, shape (..., 2C - 1), of values by category."""
         leaves = np.moveaxis(np.asarray(values), -1, 0)
-        n = self.n_splits
-        out = np.empty((2 * n + 1, *leaves.shape[1:]), leaves.dtype)
-        out[n:] = leaves
-        for node in range(n - 1, -1, -1):
-            left, right = self.children[node]
-            np.add(out[left], out[right], out=out[node])
-        return np.moveaxis(out, 0, -1)
+        return np.moveaxis(np.stack(self.joined([*leaves], np.add)), 0, -1)
+
+    def joined(self, leaves: Sequence[Any], join: Callable[[Any, Any], Any]) -> list[Any]:
+        """A value for each node: those of the categories, then of what both children have, joined."""
+        out: list[Any] = [None] * self.n_splits + list(leaves)
+        for node, (left, right) in reversed([*enumerate(self.children)]):
+            out[node] = join(out[left], out[right])
+        return out
 
     def shares(self, left: Floats) -> Floats:
         """Shares of the categories, shape (..., C), from the left share of each inner node."""
@@ -98,19 +99,11 @@ class Tree(EqualArrays):
 
     def members(self) -> list[list[int]]:
         """The categories below each node, from left to right."""
-        out = [[max(node - self.n_splits, 0)] for node in range(2 * self.n_splits + 1)]
-        for node in range(self.n_splits - 1, -1, -1):
-            left, right = self.children[node]
-            out[node] = out[left] + out[right]
-        return out
+        return self.joined([[j] for j in range(self.n_categories)], list.__add__)
 
     def nested(self, categories: Sequence[str]) -> Any:
         """The same tree as lists in lists of the categories' names: what `Tree.declared` reads."""
-        out: list[Any] = [None] * self.n_splits + list(categories)
-        for node in range(self.n_splits - 1, -1, -1):
-            left, right = self.children[node]
-            out[node] = [out[left], out[right]]
-        return out[0]
+        return self.joined(categories, lambda *both: [*both])[0]
 
     @classmethod
     def declared(cls, nested: object, categories: Sequence[str]) -> "Tree":
@@ -167,14 +160,11 @@ class Tree(EqualArrays):
         """
         from scipy.cluster.hierarchy import linkage
 
-        mean, square = floats(first, "first moments"), floats(second, "second moments")
-        c = mean.size
-        if not n_clients > 0 or mean.ndim != 1 or c < 2 or square.shape != (c, c):
+        sums, squares = finite_array(first, "first moments"), finite_array(second, "second moments")
+        c = sums.size
+        if not n_clients > 0 or sums.ndim != 1 or c < 2 or squares.shape != (c, c):
             raise ParameterError("expected moments of a client or more, of at least two categories")
-        mean = mean / n_clients
-        covariance = square / n_clients - np.outer(mean, mean)
-        if not np.isfinite(covariance).all():
-            raise ParameterError("expected finite moments")
+        covariance = squares / n_clients - np.outer(sums / n_clients, sums / n_clients)
         deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0) + _VARIANCE_RIDGE)
         correlation = covariance / np.outer(deviation, deviation)
         joined = linkage(1.0 - correlation[np.triu_indices(c, 1)], "average")[:, :2].astype(int)

@@ -207,15 +207,17 @@ class Splits(EqualArrays):
         """Histograms of clients of these components and sizes, shape (n_clients, C)."""
         from polyurn.model import model_kernels as kernels
 
-        counts = np.empty((len(sizes), self.tree.n_categories), np.int64)
+        counts, children = (
+            np.empty((len(sizes), self.tree.n_categories), np.int64),
+            self.tree.children,
+        )
         if self.laws is None:
-            children, concentrations = self.tree.children, self.concentrations
-            kernels.draw_down(children, concentrations, components, sizes, counts, rng)
+            kernels.draw_down(children, self.concentrations, components, sizes, counts, rng)
             return counts
         log_laws = self.log_laws(int(sizes.max(initial=0)))
         for block in row_blocks(len(sizes), 2 * self.tree.n_categories):
             some = components[block], sizes[block], counts[block]
-            kernels.draw_bent(self.tree.children, log_laws, *some, rng)
+            kernels.draw_bent(children, log_laws, *some, rng)
         return counts
 
     def shares(self, sizes: Sizes) -> Floats:
@@ -260,17 +262,17 @@ class Splits(EqualArrays):
         """
         if self.laws is not None:
             return self._bent_terms(nodes, totals)
-        out = np.zeros((len(nodes), self.n_components))
-        j, scales = self.tree.n_splits, self._scales()
-        below = nodes > 0  # log f of the side
+        out, scales = np.zeros((len(nodes), self.n_components)), self._scales().T
+        below, inner = nodes > 0, nodes < self.tree.n_splits
         parents, c = self.tree.sides[nodes[below]] // 2, totals[below, None]
-        of_sides = self.of_sides.T[nodes[below] - 1]
-        out[below] += log_rising(of_sides, c, scale=scales.T[parents])
-        out[below] -= scipy.special.gammaln(c + 1)
-        inner = nodes < j  # less log Z
-        n, possible = totals[inner, None], self.of_inner.T[nodes[inner]] > 0
-        s = scales.T[nodes[inner]]
-        out[inner] -= np.where(possible, log_rising(s, n, scale=s), 0.0)
+        a = self.of_sides.T[nodes[below] - 1]  # log f of the side
+        out[below] += log_rising(a, c, scale=scales[parents]) - scipy.special.gammaln(c + 1)
+        n, s, possible = (
+            totals[inner, None],
+            scales[nodes[inner]],
+            self.of_inner.T[nodes[inner]] > 0,
+        )
+        out[inner] -= np.where(possible, log_rising(s, n, scale=s), 0.0)  # less log Z
         out[inner] += scipy.special.gammaln(n + 1)
         return out
 

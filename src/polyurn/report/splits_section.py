@@ -5,6 +5,7 @@ Rows first, which are numbers only, then the figures that are drawn of them.
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -35,9 +36,10 @@ def splits_section(material: Material) -> Section | None:
     mdm, names = material.mdm, material.categories
     if mdm is None or mdm.splits is None:
         return None
-    found = [(f"Component {k + 1}", one.words(names)) for k, one in enumerate(findings(mdm))]
     laws = split_laws(mdm)
     rows = split_rows(mdm.splits, names, laws)
+    figures = [_tree(mdm.splits.tree, names, rows)]
+    figures += [] if mdm.splits.laws is None else [_laws(laws, rows)]
     return Section(
         name="splits",
         title="How clients split their points",
@@ -46,11 +48,10 @@ def splits_section(material: Material) -> Section | None:
             "component may vary more or less than chance; categories below a split that varies little "
             "go together."
         ),
-        facts=tuple(found),
-        figures=(
-            _tree(mdm.splits.tree, names, rows),
-            *([] if mdm.splits.laws is None else [_laws(laws, rows)]),
+        facts=tuple(
+            (f"Component {k}", one.words(names)) for k, one in enumerate(findings(mdm), start=1)
         ),
+        figures=tuple(figures),
     )
 
 
@@ -87,15 +88,12 @@ def branch_rows(tree: Tree) -> Rows:
 
 def _places(tree: Tree) -> Floats:
     """How deep each node stands, all categories as deep as the deepest, and at which height."""
-    order = tree.members()[0]
-    x, y = np.zeros((2, 2 * tree.n_splits + 1))
+    x = np.zeros(2 * tree.n_splits + 1)
     for node, children in enumerate(tree.children):
         x[children] = x[node] + 1
     x[tree.n_splits :] = x.max()
-    y[tree.n_splits + np.array(order)] = np.arange(len(order))
-    for node in range(tree.n_splits - 1, -1, -1):
-        y[node] = y[tree.children[node]].mean()
-    return np.array([x, y])
+    heights = np.argsort(tree.members()[0]).astype(float)
+    return np.array([x, tree.joined([*heights], lambda left, right: (left + right) / 2)])
 
 
 def _tree(tree: Tree, names: Sequence[str], rows: Rows) -> Figure:
@@ -111,27 +109,23 @@ def _tree(tree: Tree, names: Sequence[str], rows: Rows) -> Figure:
         "y": alt.Y("y:Q", title=None, axis=axis, scale=down),
     }
     shown = tooltip("split", *_COLUMNS[2:])
-    lines = (
-        chart("branches")
-        .mark_rule(color=LINE, strokeWidth=2)
-        .encode(**places, x2="x2:Q", y2="y2:Q")
-    )
+    lines = chart("branches").mark_rule(color=LINE, strokeWidth=2)
     dots = chart().mark_point(size=90).encode(
         **places, **keyed("evenness", EVENNESS, tones=(3, 0, 2)), tooltip=shown
     )  # fmt: skip
     texts = chart().mark_text(dx=8, dy=-8, align="left", color=INK).encode(**places, text="label:N")
-    of: dict[str, Rows] = {}
-    for row in rows:
-        of.setdefault(row["component"], []).append(row)
-    specs = {
-        k: spec_of(
-            lines + dots + texts,
-            mine,
-            height=20 * tree.n_categories + 80,
-            branches=branch_rows(tree),
-        )
-        for k, mine in [*of.items()][:_MOST_TREES]
+    drawn = lines.encode(**places, x2="x2:Q", y2="y2:Q") + dots + texts
+    more: dict[str, Any] = {
+        "height": 20 * tree.n_categories + 80,
+        "branches": branch_rows(tree),
     }
+    components = [*dict.fromkeys(row["component"] for row in rows)]
+    panels = [
+        Panel(
+            spec_of(drawn, [row for row in rows if row["component"] == k], **more), f"component {k}"
+        )
+        for k in components[:_MOST_TREES]
+    ]
     return Figure(
         name="tree",
         title="The tree",
@@ -139,9 +133,9 @@ def _tree(tree: Tree, names: Sequence[str], rows: Rows) -> Figure:
             "Every split has its concentration beside it: the larger it is, the less clients differ "
             "there. Shape and colour say whether they vary more or less than chance at the number of "
             "points that arrive in the mean."
-            + (f" The {_MOST_TREES} heaviest components." if len(of) > _MOST_TREES else "")
+            + (f" The {_MOST_TREES} heaviest components." if len(components) > _MOST_TREES else "")
         ),
-        panels=tuple(Panel(spec, f"component {k}") for k, spec in specs.items()),
+        panels=tuple(panels),
         table=Table.of("Every split, and its variance against chance", rows, _COLUMNS),
         wide=True,
     )
@@ -177,9 +171,9 @@ def _laws(laws: Sequence[SplitLaw], rows: Rows) -> Figure:
         panels=tuple(
             Panel(
                 spec_of(drawn, law_rows(law), height=150),
-                f"component {row['component']}: {row['split']}",
+                f"component {k['component']}: {k['split']}",
             )
-            for row, law in ordered[:_MOST_LAWS]
+            for k, law in ordered[:_MOST_LAWS]
         ),
         table=Table.of(
             "Every law, by how much probability it moves",

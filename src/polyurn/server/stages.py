@@ -114,8 +114,7 @@ def _starts(base: Bent, candidates: Sequence[Candidate]) -> dict[int, MDM]:
     found = {base.n_components: base.mdm}
     for share in (2, 4):
         fewer = [c for c in candidates if c.mdm and c.n_components <= base.n_components / share]
-        if fewer:
-            found[fewer[-1].n_components] = cast(MDM, fewer[-1].mdm)
+        found |= {c.n_components: cast(MDM, c.mdm) for c in fewer[-1:]}
     return found
 
 
@@ -195,16 +194,13 @@ def _kept(
         these = [i for i, one in enumerate(ends) if one.shape == name]
         if not these:
             continue
-        best = max(these, key=means.__getitem__)
-        short, errors = behind(scores, best)
+        short, errors = behind(scores, max(these, key=means.__getitem__))
         tied = (i for i in these if short[i] <= tie * errors[i])
         found = min(tied, key=lambda i: (ends[i].n_components, short[i]))
-        gains, errors = behind(scores, found)
-        gain, error = float(gains[kept]), float(errors[kept])
+        gain, error = (float(of[kept]) for of in behind(scores, found))
         keep = name == shape or (shape == "auto" and gain > error)
-        one = ends[found]
-        mean = float(means[found])
-        stages.append(ShapeScore(name, one.n_components, mean, gain, error, keep, one.penalty))
+        k, mean, penalty = ends[found].n_components, float(means[found]), ends[found].penalty
+        stages.append(ShapeScore(name, k, mean, gain, error, keep, penalty))
         kept = found if keep else kept
     return ends[kept], tuple(stages)
 

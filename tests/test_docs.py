@@ -326,6 +326,7 @@ def test_the_pages_have_at_most_as_many_words_as_a_reader_bears():
     assert {name: len(page(name).split()) <= n for name, n in most.items()} == dict.fromkeys(
         most, True
     )
+    assert sum(len(path.read_text(encoding="utf-8").split()) for path in DOCS) <= 45_000
 
 
 # ------------------------------------------------------------------------------- links

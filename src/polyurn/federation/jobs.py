@@ -114,14 +114,8 @@ class MixtureJob(Job):
     def settings(self) -> dict[str, Any]:
         """The settings that determine the rounds: a run resumes only with the same ones."""
         no_matter = [
-            "command",
-            "checkpoint",
-            "timeout",
-            "settling",
-            "retries",
-            "ledger_epsilon",
-            "renew",
-        ]
+            "command", "checkpoint", "timeout", "settling", "retries", "ledger_epsilon", "renew",
+        ]  # fmt: skip
         kept = {name: value for name, value in to_json(self).items() if name not in no_matter}
         if not self.selects:
             del kept["max_rounds"]  # a fit with fewer rounds begins in the same way

@@ -59,13 +59,8 @@ class Describe(InBlocks, InBins[BoundedStatistics], kind="describe"):
 
     method = "describe"
     PARTS: ClassVar = {
-        "clients": 0.1,
-        "alike": 0.2,
-        "squares": 0.05,
-        "sizes": 0.15,
-        "p": 0.3,
-        "holders": 0.2,
-    }
+        "clients": 0.1, "alike": 0.2, "squares": 0.05, "sizes": 0.15, "p": 0.3, "holders": 0.2,
+    }  # fmt: skip
 
     n_categories: Annotated[int, AtLeast(2)]
     size_bins: SizeBins

@@ -435,9 +435,7 @@ class _Rounds:
             why = "the search has not converged"
         elif state.hessian is None:
             n, upload = self._problem.hessian_cost(mdm.n_components), self.settings.max_upload
-            why = (
-                f"they take {n:,} more numbers from a client than max_upload={upload} has room for"
-            )
+            why = f"the last rounds did not ask for their {n:,} numbers (max_upload={upload})"
         return mdm, n_dropped, why
 
     def _uploads(self, numbers: Sequence[int]) -> list[int]:
@@ -583,8 +581,10 @@ def search_from(
     which = bins.locate(sizes[sizes <= bins.max_size])
     fine = n_clients * start.weights[:, None] * start.sizes.fine_masses()[:, : len(which)]
     counts = np.array([np.bincount(which, of, bins.n_bins) for of in fine], np.float64)
-    masses = Sizes.unchecked(bins, problem.size_masses(counts))
-    begin = Parameters(start.weights, start.alphas, masses)
+    masses = counts / counts.sum(axis=1, keepdims=True)
+    if problem.shared_sizes or not (masses > 0).all():  # larger clients than before, say
+        masses = problem.size_masses(counts)
+    begin = Parameters(start.weights, start.alphas, Sizes.unchecked(bins, masses))
     if settings.cohort_size is not None:
         return Sampled(problem, [], settings, starts=[begin])
     k = problem.n_components

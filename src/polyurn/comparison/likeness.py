@@ -162,12 +162,13 @@ def compare(
     held_out = laid(table, ours, match)
     n_fitted = _n_fitted(to, held_out.shape[0], clients, fitted)
     true = _Clients.some_of(held_out, max_clients, "clients to compare with", rng)
-    m, same = len(true.counts), [row.tobytes() for row in true.counts]
+    m, true_bytes = len(true.counts), [client.tobytes() for client in true.counts]
     lines = distances.directions(true.counts.shape[1], n_directions, rng=rng)
+    true_on_lines = true.shares @ lines
     halves = distances.random_halves(m, n_splits, rng=rng)
     floors = Floors(
         energy=distances.energy_floor(true.shares, halves),
-        sliced_wasserstein=distances.wasserstein_floor(true.shares @ lines, halves),
+        sliced_wasserstein=distances.wasserstein_floor(true_on_lines, halves),
         sizes=distances.wasserstein_floor(true.sizes, halves),
     )
     wanted = n_clients or min(max_clients, _TIMES_HELD_OUT * m)
@@ -178,11 +179,10 @@ def compare(
         energy, n = distances.energy_distance(drawn.shares, true.shares), len(drawn.counts)
         if n not in nulls:  # populations are mostly of one size
             nulls[n] = distances.energy_null(true.shares, n=n, n_splits=n_splits, rng=rng)
-        on_lines, true_on_lines = drawn.shares @ lines, true.shares @ lines
+        on_lines, drawn_bytes = drawn.shares @ lines, {one.tobytes() for one in drawn.counts}
         auc = None
         if n_folds:  # with as many clients of each kind, if there are
             auc = two_sample_auc(drawn.features[:m], true.features, n_folds=n_folds, rng=rng)
-        known = {row.tobytes() for row in drawn.counts}
         row = Likeness(
             name=name,
             n_clients=n,
@@ -199,7 +199,7 @@ def compare(
             size_distance=distances.wasserstein_distance(drawn.sizes, true.sizes),
             size_ratio=distances.wasserstein_ratio(drawn.sizes, true.sizes, floors.sizes),
             size_ks=float(ks_2samp(drawn.sizes[:, 0], true.sizes[:, 0], method="asymp").statistic),
-            n_shared=sum(client in known for client in same),
+            n_shared=sum(client in drawn_bytes for client in true_bytes),
             heterogeneity=heterogeneity(drawn.counts, n_bootstrap=n_bootstrap, rng=rng),
             dispersion=None,
         )
@@ -214,7 +214,7 @@ def compare(
         n_clients=held_out.shape[0],
         n_compared=m,
         n_fitted=n_fitted,
-        n_twins=sum(times for times in Counter(same).values() if times > 1),
+        n_twins=sum(times for times in Counter(true_bytes).values() if times > 1),
     )
 
 

@@ -103,6 +103,19 @@ def test_normalisers_of_large_totals_are_those_of_logarithms(steepness):
     assert sums.sum(axis=3) == pytest.approx(len(totals))
 
 
+def test_expected_counts_are_the_same_bits_wherever_arrays_lie_in_memory():
+    """A fit with laws once differed from process to process: the order of a sum hung on addresses."""
+    rng = np.random.default_rng(5)
+    log_laws = np.cumsum(rng.normal(size=(1, 14, 2, 116)), axis=3)
+    totals, weights = np.arange(2, 100), rng.random((1, 14, 98))
+    found, kept = set(), []
+    for _ in range(100):
+        kept.append(np.empty(rng.integers(1, 300)))  # the next arrays lie elsewhere
+        sums = kernels.expected_counts(log_laws, totals, weights)
+        found.add(b"".join(one.tobytes() for one in sums))
+    assert len(found) == 1
+
+
 def test_expected_hat_sums_are_the_gradient_of_log_z():
     splits, totals = splits_of("laws"), np.array([1, 4, 9, 12])
     weights = np.random.default_rng(1).random((2, 3, 4))

@@ -309,8 +309,11 @@ def _split_law(sides, scaled, total, law):
         factor = math.exp(base - peak) if base > -np.inf else 0.0
         for y in range(x, end):
             law[y] = left[y] * right[total - y] * factor
-            mass += law[y]
         x = end
+    # The sum has a loop of its own, for the same bits in every process: one that also writes is compiled
+    # twice, and where the arrays lie in memory decides which version runs.
+    for y in range(total + 1):
+        mass += law[y]
     return (peak, mass) if mass > _LEAST_SUM else _split_law_by_logs(sides, total, law)
 
 

@@ -5,12 +5,15 @@ import pytest
 
 import polyurn as pu
 from played_federations import OnDisk, histograms_of, records_of
-from polyurn.errors import BudgetError, ParameterError
+from polyurn.errors import BudgetError, FileError, ParameterError, PolyurnError
+from polyurn.federation.folder import bucket_key
 from polyurn.federation.jobs import JobFolder, LookJob
-from polyurn.federation.policy import NodePolicy, Refusal
+from polyurn.federation.owned_node import ledger_key
+from polyurn.federation.policy import NodePolicy, Refusal, read_policy
 from polyurn.federation.server_process import perform
 from polyurn.model.paper_truths import truth
 from polyurn.model.sizes import SizeBins, Sizes
+from polyurn.privacy.ledger import Renewal
 from polyurn.server.describing import (
     ColumnDescription,
     Description,
@@ -148,3 +151,25 @@ def test_questions_about_records_need_the_owners_consent():
         assert NodePolicy().objection(query, **asked) is Refusal.PRIVATE_ONLY
         others = NodePolicy(questions=("fit", "describe", "fit_style"))
         assert others.objection(noised, **asked) is Refusal.NOT_APPROVED
+
+
+def test_an_owners_budget_renews_by_the_policy(tmp_path, clock):
+    here = OnDisk(tmp_path, clock, policy='most_epsilon = 9.0\nrenew = "yearly:4"')
+    budget = {**GUARANTEE, "epsilon": 3.0, "ledger_epsilon": 20.0}
+    perform(here.exchange, look_job(here, **budget))
+    home = here.made.node("node-1")
+    (allowed, charge) = LedgerFile(
+        home / "privacy.ledger", key=ledger_key(bucket_key(home / "bucket.key"))
+    ).read()
+    assert (allowed.epsilon, allowed.renewal) == (9.0, Renewal("yearly", 4.0))
+    assert charge.when
+    with pytest.raises(PolyurnError):
+        perform(here.exchange, look_job(here, **budget))
+
+
+def test_a_renewal_that_is_none_is_one_line_of_the_policy(tmp_path):
+    (tmp_path / "policy.toml").write_text('renew = "weekly:1"')
+    with pytest.raises(
+        FileError, match=r"expected a renewal as monthly:0\.5, daily:0\.1 or yearly:2"
+    ):
+        read_policy(tmp_path / "policy.toml")

@@ -92,6 +92,7 @@ def test_a_declared_tree_is_taken(together):
         ({"cohort_size": 200}, "no cohort_size with a tree"),
         ({"tree": Tree.by_share(np.ones(5))}, "a tree of 4 categories, got 5"),
         ({"numbers": 2, "tree": None, "shape": "laws"}, "with shape='laws'"),
+        ({"shape": "laws", "max_size": 9_000}, "max_size of at most 8,192 with shape='laws'"),
     ],
 )
 def test_a_tree_that_no_stage_would_take_is_refused_before_a_client_is_asked(more, message):

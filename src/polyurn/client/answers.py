@@ -17,10 +17,9 @@ from scipy import sparse
 
 from polyurn.client.cohort import Cohort
 from polyurn.client.contrast import contrast_rows
-from polyurn.client.e_step import answer_expects, answer_update
+from polyurn.client.e_step import CELLS, answer_divides, answer_expects, answer_update
 from polyurn.client.private_answers import answer_private, with_noise, without_noise
 from polyurn.client.rows import Rows, packed
-from polyurn.client.split_answers import answer_affinity, answer_divides
 from polyurn.client.style_answers import answer_bounded_style, answer_style
 from polyurn.errors import CountsError, ParameterError
 from polyurn.model.sizes import SizeBins
@@ -29,6 +28,7 @@ from polyurn.typed.arrays import floats
 from polyurn.typed.declared import Between, Floats, Ints, Seed
 from polyurn.wire import (
     Affinity,
+    AffinityStatistics,
     Batch,
     BatchStatistics,
     Bounded,
@@ -287,12 +287,23 @@ def _answer_contrast(query: Contrast, cohort: Cohort) -> ContrastStatistics:
     return query.shaped(total)
 
 
+def _answer_affinity(query: Affinity, cohort: Cohort) -> AffinityStatistics:
+    """Sums of √p and √p √pᵀ of the members."""
+    c = query.n_categories
+    roots, products = np.zeros(c), np.zeros((c, c))
+    for some in cohort.blocks(max(CELLS // c, 1)):
+        root = np.sqrt(some.counts().toarray() / some.sizes[:, None])
+        roots += root.sum(axis=0)
+        products += root.T @ root
+    return AffinityStatistics(float(len(cohort)), roots, products[np.tril_indices(c)])
+
+
 # The function that answers each kind of query, and those that answer several at once faster.
 _ANSWERS: dict[type, Callable[[Any, Cohort], Statistics]] = {
     Initialise: answer_initialise,
     Survey: _answer_survey,
     Contrast: _answer_contrast,
-    Affinity: answer_affinity,
+    Affinity: _answer_affinity,
     Update: answer_update,
     Score: _answer_score,
     Group: lambda query, cohort: _answer_groups([query], cohort)[0],

@@ -83,10 +83,9 @@ def findings(mdm: MDM, *, rng: Seed = 0) -> list[Finding]:
         scale = np.sqrt(np.outer(variances, variances))
         correlation = np.triu(covariance / np.where(scale > 0, scale, np.inf), 1)
         best = np.argsort(-correlation, axis=None)[:_MOST_PAIRS]
-        at = [
-            divmod(int(one), mdm.n_categories) for one in best if correlation.flat[one] >= _TOGETHER
-        ]
-        pairs = tuple((i, j, float(correlation[i, j])) for i, j in at)
+        at = (divmod(int(one), mdm.n_categories) for one in best)
+        likely = ((i, j, float(correlation[i, j])) for i, j in at)
+        pairs = tuple(pair for pair in likely if pair[2] >= _TOGETHER)
         found.append(Finding(float(variances.sum()) / chance if chance > 0 else 1.0, pairs))
     return found
 

@@ -30,7 +30,7 @@ from polyurn.server.fit_settings import (
 )  # fmt: skip
 from polyurn.server.sampled import Sampled
 from polyurn.server.search import Climber, Race, Screened, Search, State
-from polyurn.server.stages import Bent, join, join_bent, run_stages
+from polyurn.server.stages import LARGEST_BENT, Bent, join, join_bent, run_stages
 from polyurn.server.starts import Landscape, landscape, random_groups, survey, with_profile
 from polyurn.typed.declared import Seed
 from polyurn.wire import (
@@ -109,7 +109,7 @@ def fit_sums(
     rounds = _Rounds(
         aggregator, smallest, settings, random, held_out=share, start=start, on_round=on_round
     )
-    _check_shape(rounds.settings, n_categories, is_scored=share is not None)
+    _check_shape(rounds.settings, n_categories, max_size, is_scored=share is not None)
     rounds.survey()
     if share is None:
         return _fit_one(rounds, numbers[0], random)
@@ -144,7 +144,7 @@ def _check_choice(settings: Settings, share: float) -> None:
         raise ParameterError(f"expected held_out between 0 and 1, got {share}")
 
 
-def _check_shape(settings: Settings, n_categories: int, *, is_scored: bool) -> None:
+def _check_shape(settings: Settings, n_categories: int, max_size: int, *, is_scored: bool) -> None:
     """Refuse a shape or a tree that no stage would take up."""
     shape, tree = settings.shape, settings.tree
     if tree is None and shape not in ("tree", "laws"):
@@ -159,6 +159,10 @@ def _check_shape(settings: Settings, n_categories: int, *, is_scored: bool) -> N
     if settings.cohort_size is not None:
         raise ParameterError(
             f"expected no cohort_size with {asked}: stages compare sums over the same clients"
+        )
+    if shape == "laws" and max_size > LARGEST_BENT:
+        raise ParameterError(
+            f"expected max_size of at most {LARGEST_BENT:,} with shape='laws', got {max_size:,}"
         )
     if tree is not None and tree.n_categories != n_categories:
         raise ParameterError(

@@ -29,6 +29,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import fmin_l_bfgs_b
 
+from polyurn.errors import ParameterError
 from polyurn.model.mdm import MAX_CONCENTRATION, MDM, Parameters
 from polyurn.model.sizes import Sizes
 from polyurn.model.splits import Laws, Splits, law_knots
@@ -49,7 +50,7 @@ _PENALTIES = tuple(4.0 / 8**i for i in range(7))
 # Every count up to one of these has a knot of its own, as far as an upload and so many knots allow.
 _DENSE, _MOST_KNOTS = (256, 64, 32, 16, 8), 257
 # Laws take time in proportion to the square of the largest size.
-_LARGEST_BENT = 8_192
+LARGEST_BENT = 8_192
 
 
 # Multiples of an M-step that are tried, as far as an upload allows.
@@ -92,6 +93,8 @@ def run_stages(
     ends += [Bent("tree", k, c.mdm) for k, c in climbs.items()]
     if shape != "tree":
         ends += _weaken(_with_laws(climbs, upload), settings, ask)
+    if shape not in ("auto", ends[-1].shape):
+        raise ParameterError(f"expected a larger max_upload with shape={shape!r}, got {upload:,}")
     if len(ends) == 1:
         return base, ()
     scores = ask((), [one.mdm for one in ends])[1]
@@ -162,7 +165,7 @@ def _with_laws(climbs: Mapping[int, "SplitClimb"], upload: int) -> dict[int, "Sp
         # Knots tell more than components: two numbers of these are enough to choose from.
         if len(knots) <= _MOST_KNOTS and len(fitting) >= min(2, len(bent)):
             break
-    return {k: c for k, c in fitting.items() if c.mdm.max_size <= _LARGEST_BENT}
+    return {k: c for k, c in fitting.items() if c.mdm.max_size <= LARGEST_BENT}
 
 
 def _weaken(climbs: dict[int, "SplitClimb"], settings: Settings, ask: Ask) -> list[Bent]:

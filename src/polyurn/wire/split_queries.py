@@ -1,7 +1,7 @@
 """The questions about a tree over the categories, and about splits on it; each beside its answer.
 
 J = C - 1 is the number of splits, whose two sides are the 2J nodes but the root. `model/splits.py` has
-the model, and `client/split_answers.py` how a client answers.
+the model, and `client/e_step.py` how a client answers.
 """
 
 from collections.abc import Mapping

@@ -113,11 +113,16 @@ def find_layout(
     }  # fmt: skip
     parts = {client, count, *_parts(category), *elsewhere}
     unread = tuple(name for name in names if name not in parts)
+
+    def expected(role: Role) -> set[str]:
+        given = (getattr(asked, role), getattr(remembered, role))
+        return {role, *(column_text(name) for name in given if name is not None)}
+
     remarks = [
         f"{'columns' if isinstance(name, tuple) else 'column'} {column_text(name)!r} "
         f"{'are' if isinstance(name, tuple) else 'is'} read as the {role}"
         for role, name in used.items()
-        if name is not None and column_text(name) not in _expected_names(role, asked, remembered)
+        if name is not None and column_text(name) not in expected(role)
     ]
     remarks += _not_read(unread)
     return Layout(client, category, count, (), unread, certain, tuple(remarks))
@@ -198,12 +203,6 @@ def _refuse_two_roles(client: str, category: str | tuple[str, ...], count: str |
 
 def _parts(category: str | tuple[str, ...] | None) -> tuple[str | None, ...]:
     return category if isinstance(category, tuple) else (category,)
-
-
-def _expected_names(role: Role, asked: Columns, remembered: Columns) -> set[str]:
-    """The names of a column that need no remark."""
-    given = (getattr(asked, role), getattr(remembered, role))
-    return {role, *(column_text(name) for name in given if name is not None)}
 
 
 def _alike(wanted: str, names: Sequence[str]) -> str | None:

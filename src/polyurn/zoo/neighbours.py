@@ -98,7 +98,8 @@ def nearest(
         ]
         labels = min(found, key=lambda distance: distance.value)
         theirs = mdm.sizes.sample(rng.choice(mdm.n_components, len(sizes), p=mdm.weights), rng=rng)
-        rows.append(Neighbour(name, labels, _doublings(sizes, theirs)))
+        doublings = (np.log2(x / x.mean()) for x in (sizes, theirs))
+        rows.append(Neighbour(name, labels, float(wasserstein_distance(*doublings))))
     rows.sort(key=lambda row: row.labels.value)
     return Neighbours(tuple(rows), profile(table, rng=rng), n)
 
@@ -130,7 +131,3 @@ def _energy(x: Floats, within: Floats, y: Floats) -> Estimate:
     value = float(of_x.mean() + of_y.mean())
     error = 2 * np.sqrt(of_x.var(ddof=1) / n + of_y.var(ddof=1) / m)
     return Estimate(value, float(value - _WIDTH * error), float(value + _WIDTH * error))
-
-
-def _doublings(x: Ints, y: Ints) -> float:
-    return float(wasserstein_distance(np.log2(x / x.mean()), np.log2(y / y.mean())))

@@ -26,11 +26,15 @@ def zoo_page() -> str:
     part = {path.name: path.read_text("utf-8") for path in files("polyurn.zoo").iterdir()
             if path.name.endswith((".html", ".css", ".js"))}  # fmt: skip
     cards = sorted(map(card, names()), key=lambda one: one.profile.heterogeneity.alpha.value)
+
+    def three_digits(text: str) -> float:
+        return float(f"{float(text):.3g}")
+
     found = {
         one.name: {
             "warnings": one.warnings,
             "words": one.profile.in_words,
-            "card": _short(to_json(one)),
+            "card": json.loads(json.dumps(to_json(one)), parse_float=three_digits),
         }
         | _packed(load(one.name))
         for one in cards
@@ -39,11 +43,6 @@ def zoo_page() -> str:
     page = part["page.html"].replace("/*style*/", part["page.css"])
     page = page.replace("/*script*/", part["draws.js"] + part["page.js"])
     return page.replace("/*zoo*/", b64encode(zlib.compress(document.encode(), 9)).decode())
-
-
-def _short(card: dict[str, Any]) -> Any:
-    """A card with three digits of each number."""
-    return json.loads(json.dumps(card), parse_float=lambda text: float(f"{float(text):.3g}"))
 
 
 def _packed(mdm: MDM) -> dict[str, Any]:

@@ -58,9 +58,7 @@ def test_what_cannot_be_reported_on_is_refused_and_nothing_is_written(run, tmp_p
     (tmp_path / "other.json").write_text(json.dumps({"format": "polyurn.wish", "version": 1}))
     refused = {
         ("mdm.json", "mdm.json"): "expected one mdm file",
-        (
-            "other.json",
-        ): "expected a table of clients, or an MDM, style or comparison file, got other.json",
+        ("other.json",): "an MDM, style, comparison or description file, got other.json",
         ("missing.json",): "cannot read missing.json",
         ("mdm.json", "a=clients.csv", "a=clients.csv"): "got 'a' twice",
     }

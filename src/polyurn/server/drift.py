@@ -190,7 +190,7 @@ class _Own:
     @classmethod
     def of(cls, query: Standing, rng: np.random.Generator) -> "_Own":
         mdm, k = query.mdm, query.mdm.n_components
-        total, squares = np.zeros(query.n_values), np.zeros(query.n_values)
+        total, squares = np.zeros(query.n_numbers), np.zeros(query.n_numbers)
         by_component, of_each, products = np.zeros((k, k)), np.zeros(k), np.zeros((k, k))
         for start in range(0, _SIMULATED, _TOGETHER):
             components, counts = mdm.drawn(min(_TOGETHER, _SIMULATED - start), rng)
@@ -253,7 +253,7 @@ def _yardstick(mdm: MDM, bins: SizeBins, rng: np.random.Generator) -> Yardstick:
 
 def _judged(query: Standing) -> Any:
     """Which numbers are judged: not the number of clients, a single component, or the squares."""
-    judged = query.blocks(np.ones(query.n_values, bool))
+    judged = query.blocks(np.ones(query.n_numbers, bool))
     judged["clients"][:] = judged["squares"][:] = False
     judged["components"][:] = query.mdm.n_components > 1
     judged["sizes"][:] = query.size_bins.n_bins > 1

@@ -32,12 +32,12 @@ class InBlocks(Bounded):
         raise NotImplementedError
 
     @property
-    def n_values(self) -> int:  # type: ignore[override]
+    def n_numbers(self) -> int:
         return sum(self.block_lengths.values())
 
     @property
     def scales(self) -> Floats:
-        """What each number is multiplied by, shape (n_values,)."""
+        """What each number is multiplied by, shape (n_numbers,)."""
         lengths = self.block_lengths
         roots = [np.full(n, np.sqrt(self.PARTS[name])) for name, n in lengths.items()]
         return np.concatenate(roots)

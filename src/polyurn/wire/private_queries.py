@@ -53,7 +53,7 @@ class BoundedStatistics(Statistics):
 
 
 class Bounded(Query[BoundedStatistics]):
-    """A query to which the answer of one client is one vector of L2 norm at most 1.
+    """A query to which the answer of one client is one vector of `n_numbers`, of L2 norm at most 1.
 
     `change_norm` is the largest norm by which an answer changes when one record of a client does, and
     the number of its records does not: twice the norm, or less where that is proved.
@@ -63,11 +63,9 @@ class Bounded(Query[BoundedStatistics]):
     method = "fit_private"
     unit_norm = True
 
-    n_values: int
-
     @property
     def lengths(self) -> Mapping[str, int]:
-        return {"V": self.n_values}
+        return {"V": self.n_numbers}
 
 
 @dataclass(frozen=True)
@@ -88,7 +86,7 @@ class BoundedSurvey(Bounded, InBins[BoundedStatistics], kind="bounded_survey"):
     size_bins: SizeBins
 
     @property
-    def n_values(self) -> int:  # type: ignore[override]
+    def n_numbers(self) -> int:
         return 2 + self.size_bins.n_bins + self.n_categories
 
 
@@ -121,7 +119,7 @@ class Sketch(Bounded, kind="sketch"):
         return int(self.prototypes.shape[1])
 
     @property
-    def n_values(self) -> int:  # type: ignore[override]
+    def n_numbers(self) -> int:
         return self.n_groups * (self.n_categories + 2)
 
 
@@ -147,7 +145,7 @@ class WhitenedScore(OfMixtures[BoundedStatistics], Bounded, kind="whitened_score
             )
 
     @property
-    def n_values(self) -> int:  # type: ignore[override]
+    def n_numbers(self) -> int:
         return int(self.whitener.shape[1])
 
 
@@ -175,7 +173,7 @@ class Differences(OfMixtures[BoundedStatistics], Bounded, kind="differences"):
             raise ParameterError("expected mixtures of the same number of categories, got several")
 
     @property
-    def n_values(self) -> int:  # type: ignore[override]
+    def n_numbers(self) -> int:
         return len(self.clips)
 
 
@@ -196,7 +194,7 @@ class SizeMembership(
     size_bins: SizeBins
 
     @property
-    def n_values(self) -> int:  # type: ignore[override]
+    def n_numbers(self) -> int:
         return self.mixture.n_components * self.size_bins.n_bins
 
 
@@ -226,10 +224,6 @@ class Shares(Several[BoundedStatistics], Bounded, kind="shares"):
             raise ParameterError("expected queries whose answers are bounded, got another kind")
         if any(query.method != self.method for query in self.queries):
             raise ParameterError(f"expected queries of {self.method}, got those of another method")
-
-    @property
-    def n_values(self) -> int:  # type: ignore[override]
-        return self.n_numbers
 
     @property
     def change_norm(self) -> float:  # type: ignore[override]

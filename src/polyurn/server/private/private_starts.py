@@ -149,10 +149,10 @@ def _moments(sketch: Sketch, counts: Ints, gradients: Floats) -> tuple[Floats, F
     n, width = values.shape
     at = (joined[:, None] * width + np.arange(width)).ravel()
     rows = scipy.sparse.csr_array(
-        (values.ravel(), at, np.arange(0, len(at) + 1, width)), shape=(n, sketch.n_values)
+        (values.ravel(), at, np.arange(0, len(at) + 1, width)), shape=(n, sketch.n_numbers)
     )
     mean, square = (
-        np.bincount(at, v.ravel(), minlength=sketch.n_values) / n for v in (values, values**2)
+        np.bincount(at, v.ravel(), minlength=sketch.n_numbers) / n for v in (values, values**2)
     )
     return mean, rows.T @ gradients / n, np.maximum(square - mean**2, 0.1 / n)
 

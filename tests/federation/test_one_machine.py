@@ -427,15 +427,23 @@ def six(tmp_path):
         yield made
 
 
+def kill_after_sharing(run, made, *numbers):
+    """kill -9 of nodes that have shared their secrets; the run waits until all of them have ended."""
+    wait_until(lambda: "share" in stages_of(made, numbers[0]))
+    os.kill(run.process.pid, signal.SIGSTOP)
+    for number in numbers:
+        wait_until(lambda number=number: "share" in stages_of(made, number))
+        kill_node(made, number)
+    os.kill(run.process.pid, signal.SIGCONT)
+
+
 @pytest.mark.slow
 def test_a_third_of_the_nodes_may_be_killed_in_a_secure_sum_which_is_right_in_one_attempt(
     six, tmp_path
 ):
     options = ("--terms", f"timeout={TIMEOUT},min_fraction=0.6")
     run = Run(six, tmp_path / "mdm.json", *options, rounds=3)
-    for number in (2, 5):
-        wait_until(lambda number=number: "share" in stages_of(six, number))
-        kill_node(six, number)
+    kill_after_sharing(run, six, 2, 5)
     saved = run.result()
     crossed = saved.provenance.traffic
     assert crossed.n_attempts == crossed.n_rounds == 3
@@ -449,9 +457,7 @@ def test_a_third_of_the_nodes_may_be_killed_in_a_secure_sum_which_is_right_in_on
 @pytest.mark.slow
 def test_below_the_threshold_of_a_secure_sum_there_is_a_named_error_in_time(six, tmp_path):
     run = Run(six, tmp_path / "mdm.json", "--terms", f"timeout={TIMEOUT}", rounds=3)
-    for number in (1, 2, 3, 4):
-        wait_until(lambda number=number: "share" in stages_of(six, number))
-        kill_node(six, number)
+    kill_after_sharing(run, six, 1, 2, 3, 4)
     killed = time.time()
     code, said = run.end()
     assert code == 2

@@ -70,12 +70,12 @@ def test_a_sweep_never_trains_on_another_category_in_silence():
 
 
 def test_a_report_never_shows_a_category_under_the_name_of_another():
-    from polyurn.report.material import gather
+    from polyurn.report.page import report_on
 
     mdm = replace(truth("low/1"), categories=NAMES)
     turned = pu.Histograms(CLIENTS.counts[:, ::-1], CLIENTS.clients, NAMES[::-1])
-    found = gather(mdm, clients={"true": turned}, rng=0)
+    found = report_on(mdm, clients={"true": turned}, rng=0).material
     assert found.clients["true"].sum(axis=0).tolist() == TABLE.sum(axis=0).tolist()
     with pytest.raises(CountsError, match="10 categories without names"):
-        gather(mdm, clients={"true": TABLE})
-    assert gather(mdm, clients={"true": TABLE}, match="position").categories == NAMES
+        report_on(mdm, clients={"true": TABLE})
+    assert report_on(mdm, clients={"true": TABLE}, match="position").material.categories == NAMES

@@ -162,6 +162,13 @@ def test_features_that_were_declared_are_taken_in_their_order(run, proxy, tmp_pa
         )
 
 
+def test_codes_of_texts_are_not_taken_for_numbers(run, proxy, tmp_path):
+    init = ("federation", "init", "texts", "--nodes", 3, "--categories", 3, "--max-size", 9)
+    assert run(*init, "--features=height,width", "--values=width=thin,thick").code == 0
+    refused = run("federation", "style", "texts", "proxy.csv", "--no-privacy")
+    assert_refused(refused, "features that are numbers for a style, got values for width")
+
+
 # --------------------------------------------------------------------- a server of this very process
 
 

@@ -30,7 +30,8 @@ from polyurn.commands.options import (
     component_numbers,
     listed_names,
 )
-from polyurn.wording import counted
+from polyurn.errors import ParameterError
+from polyurn.wording import counted, listed
 
 if TYPE_CHECKING:
     from polyurn.federation.folder import FederationFolder
@@ -131,6 +132,11 @@ def style_command(
 
     files = FederationFolder(folder)
     federation = files.read()
+    if federation.values:
+        texts = listed(sorted(federation.values))
+        raise ParameterError(
+            f"expected features that are numbers for a style, got values for {texts}"
+        )
     terms = nodes.of_job(privacy)
     if proxy.suffix == ".json":
         names = ["label", "features", "directions", "radius"]

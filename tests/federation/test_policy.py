@@ -149,6 +149,8 @@ def test_a_question_of_many_narrow_parts_is_refused_where_the_owner_says_so():
         ({"majority": 0.4}, "majority from 0.5"),
         ({"narrowest_part": 2.0}, "narrowest_part as a number from 0 to 1"),
         ({"secure_only": "no"}, "secure_only as True or False"),
+        ({"renew": "monthly:0.5", "most_epsilon": 0.0}, "most_epsilon above 0 with renew"),
+        ({"renew": "monthly"}, "a renewal as monthly:0.5"),
         ({"questions": ("guess",)}, "questions of .*fit_private.*, got guess"),
     ],
 )

@@ -89,9 +89,12 @@ class NodePolicy:
     renew: str = ""
 
     def __post_init__(self) -> None:
-        Renewal.of(self.renew)
         if self.most_epsilon != 0:
             check_budget(self.most_epsilon, self.delta)
+        if Renewal.of(self.renew) is not None and self.most_epsilon == 0:
+            raise ParameterError(
+                "expected most_epsilon above 0 with renew: without one nothing is kept"
+            )
         if not 0.5 <= self.majority < 1:
             raise ParameterError(f"expected majority from 0.5 to less than 1, got {self.majority}")
         methods = (kind.method for kind in Query.KINDS.values())  # others ask what is inside

@@ -1,11 +1,13 @@
 """Records: who holds which points, and the histograms of their labels."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
 from polyurn import LocalAggregator, Records, SizeBins, answer
 from polyurn.errors import ParameterError
-from polyurn.wire import Survey
+from polyurn.wire import RecordColumn, Spread, Survey
 
 FEATURES = np.arange(12.0).reshape(6, 2)
 LABELS, CLIENTS = [0, 2, 1, 1, 0, 2], ["b", "a", "b", "c", "a", "b"]
@@ -30,6 +32,24 @@ def test_questions_about_histograms_are_answered_of_records_too():
     told = answer(query, records.counts).to_vector()
     assert np.array_equal(answer(query, records).to_vector(), told)
     assert np.array_equal(LocalAggregator(records).aggregate(query, None).to_vector(), told)
+
+
+def test_a_question_about_one_column_copies_no_other():
+    rng = np.random.default_rng(0)
+    records = Records(rng.normal(size=(4_000, 200)), np.zeros(4_000, int), np.arange(4_000) // 4)
+    query = Spread(2, RecordColumn(7, 200, np.array([0.0])))
+    answer(query, records)
+    tracemalloc.start()
+    answer(query, records)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4_000 * 200 * 8 / 4
+
+
+@pytest.mark.parametrize("edges", [[np.nan], [np.inf], [0.0, np.nan], [1.0, 1.0]])
+def test_a_column_is_cut_at_increasing_numbers(edges):
+    with pytest.raises(ParameterError, match="expected increasing edges"):
+        RecordColumn(0, 1, np.array(edges))
 
 
 def test_no_record_is_shown():

@@ -97,12 +97,12 @@ class Records:
         owner = np.repeat(np.arange(self.n_clients), self.sizes)
         return _tallied(owner, self._labels, (self.n_clients, self.n_labels))
 
-    def of(self, members: NDArray[np.integer[Any]]) -> "Held":
-        """The records of some clients."""
+    def of(self, members: NDArray[np.integer[Any]], features: slice = slice(None)) -> "Held":
+        """The records of some clients, with some features or all."""
         starts, ends = self._starts[members], self._starts[np.asarray(members) + 1]
         points = [np.arange(start, end) for start, end in zip(starts, ends, strict=True)]
         some = np.concatenate(points) if points else np.empty(0, np.int64)
-        return Held(self._features[some], self._labels[some], ends - starts)
+        return Held(self._features[:, features][some], self._labels[some], ends - starts)
 
     def binned(
         self, members: NDArray[np.integer[Any]], column: RecordColumn, *, with_labels: bool
@@ -112,8 +112,8 @@ class Records:
             raise ParameterError(
                 f"expected a column of {self.n_features} features, got one of {column.n_features}"
             )
-        held = self.of(members)
-        codes = np.searchsorted(column.edges, held.features[:, column.index], side="right")
+        held = self.of(members, slice(column.index, column.index + 1))  # no copy of the others
+        codes = np.searchsorted(column.edges, held.features[:, 0], side="right")
         if with_labels:
             codes += held.labels * column.n_bins
         n = column.n_bins * (self.n_labels if with_labels else 1)

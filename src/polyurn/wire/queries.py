@@ -314,7 +314,8 @@ class RecordColumn(EqualArrays):
 
     def __post_init__(self) -> None:
         check_declared(self)
-        if self.index >= self.n_features or not (np.diff(self.edges) > 0).all():
+        increasing = np.isfinite(self.edges).all() and (np.diff(self.edges) > 0).all()
+        if self.index >= self.n_features or not increasing:
             raise ParameterError(
                 f"expected increasing edges of one of {self.n_features} features, got number "
                 f"{self.index} and {len(self.edges)} edges"

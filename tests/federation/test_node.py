@@ -19,7 +19,7 @@ from polyurn.federation.messages import Ask, Invitation, Refusal, tag_of
 from polyurn.federation.node import MOST_OPEN, Node
 from polyurn.federation.node_log import NodeLogFile
 from polyurn.federation.participant import Participant
-from polyurn.storage.ledger_file import LedgerFile, open_ledger
+from polyurn.storage.ledger_file import LedgerFile, open_ledger, raised_ledger
 from polyurn.wire import (
     Batch,
     Contrast,
@@ -458,6 +458,17 @@ def test_the_owners_budget_holds_whatever_the_server_says(tmp_path):
     assert asked(node, query).refusal is None
     again = federation.node(0, ledger=open_ledger(tmp_path / "ledger", epsilon=1.0, delta=1e-6))
     assert asked(again, query).refusal is Refusal.BUDGET_SPENT
+
+
+def test_the_owners_month_holds_whatever_the_server_says(tmp_path):
+    federation = Federation(tmp_path, 1)
+    query = question(federation, Noised(PRIVATE, 6.0))
+    refusals = []
+    for renew in ("yearly:1", "yearly:1", "yearly:1.5"):
+        ledger = raised_ledger(tmp_path / "ledger", epsilon=9.0, delta=1e-6, first=9.0, renew=renew)
+        refusals += [asked(federation.node(0, ledger=ledger), query).refusal for _ in range(2)]
+    spent = Refusal.BUDGET_SPENT
+    assert refusals == [None, None, spent, spent, None, None]
 
 
 def test_an_exact_answer_is_not_missing_from_the_owners_ledger(tmp_path):

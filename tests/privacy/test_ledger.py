@@ -105,9 +105,44 @@ def test_several_releases_are_refused_together_before_the_first_is_charged():
     assert ledger.charges == ()
 
 
+def test_a_period_alone_keeps_the_rule_that_there_is_however_much_a_run_wants():
+    ledger, _ = clocked(renewal="monthly:0.5")
+    kept = ledger.entries.read()
+    assert Renewal.of("monthly", 2.0, kept) == Renewal("monthly", 0.5)
+    assert Renewal.of("monthly:1", 2.0, kept) == Renewal("monthly", 1.0)
+    assert Renewal.of("daily", 2.0, kept) == Renewal("daily", 2.0)
+    assert Renewal.of("monthly", 2.0) == Renewal("monthly", 2.0)
+
+
+def test_a_budget_without_a_rule_takes_none_away():
+    ledger, _ = clocked(renewal="monthly:0.5")
+    ledger.entries.append(Budget(9.0, 1e-6))  # as a version that knows no rules raises it
+    assert ledger.budget == Budget(9.0, 1e-6, Renewal("monthly", 0.5))
+    with pytest.raises(BudgetError, match=r"of 0\.5 for 2026-01"):
+        ledger.charge("look", sigma_for(1.0, 1e-6), 10)
+
+
+def test_a_clock_that_was_ahead_for_one_charge_gives_one_period_and_never_more_than_the_whole():
+    one = sigma_for(1.0, 1e-6)
+    ledger, times = clocked(1.6)
+    for when in ("2026-01-30", "2027-01-01"):
+        times.append(f"{when}T00:00:00+00:00")
+        ledger.charge("look", one, 10)
+    times.append("2026-01-31T00:00:00+00:00")
+    with pytest.raises(BudgetError, match="for 2027-01"):
+        ledger.charge("look", 9.0, 10)
+    times.append("2029-01-01T00:00:00+00:00")
+    with pytest.raises(BudgetError, match=r"of 1\.6 \("):
+        ledger.charge("look", one, 10)
+
+
 @pytest.mark.parametrize(
-    "text", ["weekly:1", "monthly:", "monthly:x", "monthly:0", "monthly", ":1"]
-)
+    "text",
+    [
+        "weekly:1", "monthly:", "monthly:x", "monthly:0", "monthly", ":1", "monthly:inf",
+        "monthly:nan", "monthly:1e7",
+    ],
+)  # fmt: skip
 def test_a_renewal_that_says_nothing_is_refused(text):
     with pytest.raises(ParameterError, match="expected a renewal"):
         Renewal.of(text)

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from polyurn.errors import BudgetError, FileError, ParameterError
-from polyurn.privacy.ledger import ExactRelease
+from polyurn.privacy.ledger import Charge, ExactRelease, Renewal
 from polyurn.storage.ledger_file import LedgerFile, open_ledger, raised_ledger
 
 
@@ -67,6 +67,43 @@ def test_a_budget_is_not_lowered_and_its_delta_stays(path, other, why):
     with pytest.raises(ParameterError, match=why):
         raised_ledger(path, **{"epsilon": 1.0, "delta": 1e-6, "first": 1.0, **other})
     assert opened(path).budget.epsilon == 1.0
+
+
+@pytest.mark.parametrize(
+    ("renew", "epsilon", "why"),
+    [("monthly:0.9", 0.5, "never lowered"), ("monthly:inf", None, "expected a renewal")],
+)
+def test_a_refused_budget_leaves_the_rule_as_it_was(path, renew, epsilon, why):
+    raised_ledger(path, epsilon=1.0, delta=1e-6, first=1.0, renew="monthly:0.2")
+    before = path.read_bytes()
+    with pytest.raises(ParameterError, match=why):
+        raised_ledger(path, epsilon=epsilon, delta=1e-6, first=1.0, renew=renew)
+    assert path.read_bytes() == before
+
+
+def test_a_run_that_names_the_period_alone_does_not_loosen_the_rule(path):
+    for first in (0.5, 2.0):
+        ledger = raised_ledger(path, epsilon=4.0, delta=1e-6, first=first, renew="monthly")
+        assert ledger.budget.renewal == Renewal("monthly", 0.5)
+
+
+def test_charges_of_before_there_were_rules_count_in_every_month(path):
+    opened(path)
+    LedgerFile(path).append(Charge("survey", 6.0, 20))
+    assert b"when" not in path.read_bytes()
+    assert b"renewal" not in path.read_bytes()
+    ledger = raised_ledger(path, epsilon=None, delta=1e-6, first=1.0, renew="daily:0.7")
+    with pytest.raises(BudgetError, match=r"of 0\.7 for 20"):
+        ledger.charge("look", 9.0, 20)
+
+
+def test_two_who_have_one_ledger_open_share_what_a_period_may_spend(path):
+    first, second = (
+        raised_ledger(path, epsilon=9.0, delta=1e-6, first=9.0, renew="yearly:1") for _ in range(2)
+    )
+    first.charge("look", 5.0, 20)
+    with pytest.raises(BudgetError, match="of 1 for 20"):
+        second.charge("look", 5.0, 20)
 
 
 def test_nothing_is_ever_rewritten(path):

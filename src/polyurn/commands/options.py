@@ -257,7 +257,7 @@ DELTA = option(None, "With --epsilon: delta, well below one over the number of c
 RENEW = option(
     None,
     "What a calendar day, month or year (UTC) may spend of the ledger's budget, which itself never "
-    "renews: monthly:0.5, daily or yearly; monthly alone: of this run's --epsilon.",
+    "renews: monthly:0.5, daily or yearly; monthly alone: as it says, at first this run's --epsilon.",
 )
 
 
@@ -297,7 +297,9 @@ class PrivacyOptions:
         entries = None if self.ledger is None else LedgerFile(self.ledger)
         if self.epsilon is None or self.delta is None:
             return clients if entries is None else ExactAggregator(clients, entries)
-        budget, renewal = self.ledger_epsilon or self.epsilon, Renewal.of(self.renew, self.epsilon)
+        kept = () if entries is None else entries.read()
+        renewal = Renewal.of(self.renew, self.epsilon, kept)
+        budget = self.ledger_epsilon or self.epsilon
         ledger = pu.PrivacyLedger(budget, self.delta, entries=entries, renewal=renewal)
         return pu.PrivateAggregator(clients, ledger=ledger)
 

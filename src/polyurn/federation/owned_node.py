@@ -21,7 +21,7 @@ from polyurn.federation.node import Node
 from polyurn.federation.node_log import NodeLogFile
 from polyurn.federation.policy import NodePolicy, read_policy
 from polyurn.model.style_coordinates import StyleSpace
-from polyurn.privacy.ledger import PrivacyLedger, Renewal
+from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.noise import check_installed
 from polyurn.storage.ledger_file import LedgerFile, raised_ledger
 from polyurn.wire import StyleMoments
@@ -101,9 +101,8 @@ def _ledger(
     if policy.most_epsilon == 0:
         return None, LedgerFile(path, **kept) if policy.allow_exact else None
     most = policy.most_epsilon
-    renewal = Renewal.of(policy.renew)
     ledger = raised_ledger(
-        path, epsilon=most, delta=policy.delta, first=most, renewal=renewal, **kept
+        path, epsilon=most, delta=policy.delta, first=most, renew=policy.renew, **kept
     )
     return ledger, None
 

@@ -18,7 +18,7 @@ from polyurn.federation.graph import choose_graph
 from polyurn.federation.jobs import Job, JobFolder, LookJob, MixtureJob, StyleJob
 from polyurn.federation.processes import keep_pid
 from polyurn.privacy.accounting import sigma_for
-from polyurn.privacy.ledger import PrivacyLedger, Renewal
+from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.noise import check_installed
 from polyurn.privacy.private_aggregator import ExactAggregator, PrivateAggregator
 from polyurn.server.describing import describe, describe_column
@@ -166,9 +166,8 @@ def _entered(
     run = None if answers is None else answers.name
     if job.epsilon is None or job.delta is None:
         return ExactAggregator(clients, LedgerFile(files.ledger), run=run)
-    renewal = Renewal.of(job.renew, job.epsilon)
     ledger = raised_ledger(
-        files.ledger, epsilon=job.ledger_epsilon, delta=job.delta, first=job.epsilon, renewal=renewal
+        files.ledger, epsilon=job.ledger_epsilon, delta=job.delta, first=job.epsilon, renew=job.renew
     )  # fmt: skip
     lost = [] if answers is None else _lost(ledger, answers, files)
     planned = [sigma_for(job.epsilon, job.delta), *lost]

@@ -19,7 +19,7 @@ from polyurn.typed.arguments import checked
 # Roots are moved to the safe side by so much of themselves: δ is a difference of two nearly equal
 # numbers at small ε, and its roundings move a root by 1e-10 of it at ε = 0.001.
 _SAFE = 1e-9
-_MOST_EPSILON = 1e6
+MOST_EPSILON = 1e6
 
 
 @checked
@@ -75,8 +75,8 @@ def epsilon_of(sigmas: Iterable[float], delta: float) -> float:
     sigma = 1 / math.sqrt(square)
     if delta_of(sigma, 0.0) <= delta:
         return 0.0
-    if delta_of(sigma, _MOST_EPSILON) > delta:
-        raise ParameterError(f"expected noise worth an epsilon below {_MOST_EPSILON:g}, got less")
+    if delta_of(sigma, MOST_EPSILON) > delta:
+        raise ParameterError(f"expected noise worth an epsilon below {MOST_EPSILON:g}, got less")
     log_epsilon = _root(lambda log_eps: delta_of(sigma, math.exp(log_eps)) - delta)
     return math.exp(log_epsilon) * (1 + _SAFE)
 
@@ -120,8 +120,8 @@ def epsilon_by_pld(sigmas: Iterable[float], delta: float, *, interval: float = 1
 
 def check_budget(epsilon: float, delta: float) -> None:
     """Refuse an ε or a δ out of range."""
-    if not 0 < epsilon < _MOST_EPSILON:  # NaN is not
-        raise ParameterError(f"expected epsilon above 0 and below {_MOST_EPSILON:g}, got {epsilon}")
+    if not 0 < epsilon < MOST_EPSILON:  # NaN is not
+        raise ParameterError(f"expected epsilon above 0 and below {MOST_EPSILON:g}, got {epsilon}")
     _check_delta(delta)
 
 

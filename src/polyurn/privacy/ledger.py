@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Literal, Protocol, Self, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from polyurn.errors import BudgetError, ParameterError
-from polyurn.privacy.accounting import check_budget, epsilon_of, sigma_for, spent
+from polyurn.privacy.accounting import MOST_EPSILON, check_budget, epsilon_of, sigma_for, spent
 from polyurn.typed.arguments import checked
 from polyurn.typed.declared import IF_GIVEN
 from polyurn.typed.json_form import Count, Finite
@@ -35,20 +35,27 @@ class Renewal:
     epsilon: Finite
 
     def __post_init__(self) -> None:
-        if self.every not in _PERIODS or not self.epsilon > 0:
+        if self.every not in _PERIODS or not 0 < self.epsilon < MOST_EPSILON:
             raise ParameterError(
-                f"expected a renewal {', '.join(_PERIODS)} with an epsilon above 0, got {self.every} "
-                f"with {self.epsilon:g}"
+                f"expected a renewal {', '.join(_PERIODS)} with an epsilon above 0 and below "
+                f"{MOST_EPSILON:g}, got {self.every} with {self.epsilon:g}"
             )
 
     @classmethod
-    def of(cls, text: str | None, epsilon: float | None = None) -> Self | None:
-        """What "monthly:0.5" stands for, or "monthly" with this epsilon; None of no text.
+    def of(
+        cls, text: str | None, epsilon: float | None = None, entries: Sequence["Entry"] = ()
+    ) -> "Renewal | None":
+        """What "monthly:0.5" stands for; None of no text.
+
+        "monthly" keeps the monthly rule of the entries; where they have none, it is of this epsilon.
 
         >>> Renewal.of("monthly:0.5")
         Renewal(every='monthly', epsilon=0.5)
         """
         every, colon, number = (text or "").partition(":")
+        kept = _renewal(entries)
+        if kept is not None and kept.every == text:
+            return kept
         try:
             value = float(number) if colon else epsilon
         except ValueError:
@@ -315,7 +322,14 @@ class PrivacyLedger:
 
 
 def _budget(entries: Sequence[Entry]) -> Budget:
-    return next(entry for entry in reversed(entries) if isinstance(entry, Budget))
+    """The last one, with the last rule: a version without rules may have raised the budget since."""
+    last = next(entry for entry in reversed(entries) if isinstance(entry, Budget))
+    return replace(last, renewal=_renewal(entries))
+
+
+def _renewal(entries: Sequence[Entry]) -> Renewal | None:
+    rules = (entry.renewal for entry in reversed(entries) if isinstance(entry, Budget))
+    return next((rule for rule in rules if rule is not None), None)
 
 
 def _charges(entries: Sequence[Entry]) -> tuple[Charge, ...]:

@@ -43,7 +43,7 @@ def raised_ledger(
     epsilon: float | None,
     delta: float,
     first: float,
-    renewal: Renewal | None = None,
+    renew: str | None = None,
     key: bytes = b"",
     mark: str = "",
 ) -> PrivacyLedger:
@@ -51,22 +51,24 @@ def raised_ledger(
 
     An `epsilon` beyond that of the file raises its budget, and a line of the file says so; None leaves
     it as it is, and a new ledger begins with `first`. Less, or another `delta`, is a ParameterError.
-    `renewal` is as in `PrivacyLedger`, `key` and `mark` are as in `LedgerFile`.
+    `renew` is as in `Renewal.of`, with `first`; `key` and `mark` are as in `LedgerFile`. A refused call
+    changes nothing.
     """
     entries = LedgerFile(path, key=key, mark=mark)
     budgets = [entry for entry in entries.read() if isinstance(entry, Budget)]
+    renewal = Renewal.of(renew, first, budgets)
     if not budgets:
         most = first if epsilon is None else epsilon
         return PrivacyLedger(most, delta, entries=entries, renewal=renewal)
     was = budgets[-1]
     if delta != was.delta:
         raise ParameterError(f"expected delta {was.delta:g}, that of {path}, got {delta:g}")
-    ledger = PrivacyLedger(was.epsilon, was.delta, entries=entries, renewal=renewal)
     if epsilon is not None and epsilon < was.epsilon:
         raise ParameterError(
             f"expected a budget of at least epsilon {was.epsilon:g}, that of {path}, got {epsilon:g}: "
             "a budget is raised, never lowered"
         )
+    ledger = PrivacyLedger(was.epsilon, was.delta, entries=entries, renewal=renewal)
     if epsilon is not None and epsilon > was.epsilon:
         ledger.raise_to(epsilon)
     return ledger

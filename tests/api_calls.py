@@ -406,16 +406,6 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         {"query": query(), "cohort_size": 5},
     ),
     "Fit": lambda: _fields(fitted()),
-    "GivenLabels": lambda: (
-        pu.GivenLabels,
-        {"mdm": mdm(), "labels": pu.Oracle([[3, 1]]), "label_of": [0, 0, 1], "codes": [0, 2]},
-    ),
-    "GivenLabels.sample": lambda: (
-        pu.GivenLabels(mdm(), pu.Oracle([[3, 1]]), [0, 0, 1]).sample, {"n_clients": 3, "rng": 0},
-    ),
-    "GivenLabels.fill": lambda: (
-        pu.GivenLabels(mdm(), pu.Oracle([[3, 1]]), [0, 0, 1]).fill, {"totals": [[3, 1]], "rng": 0},
-    ),
     "Guarantee": lambda: _fields(_guarantee()),
     "Guarantee.of": lambda: (
         pu.Guarantee.of,

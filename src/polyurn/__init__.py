@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from polyurn.model.opponents import Shards as Shards
     from polyurn.model.populations import IID as IID
     from polyurn.model.populations import Dirichlet as Dirichlet
-    from polyurn.model.populations import GivenLabels as GivenLabels
     from polyurn.model.populations import Oracle as Oracle
     from polyurn.model.populations import Population as Population
     from polyurn.model.populations import Styled as Styled
@@ -126,7 +125,7 @@ _NAMES = {
     "integrations.frames": "TableFeatures table_features",
     "model.mdm": "MDM dirichlet_multinomial_logpmf",
     "model.opponents": "Pathological QuantitySkew Shards",
-    "model.populations": "Dirichlet GivenLabels IID Oracle Population Styled",
+    "model.populations": "Dirichlet IID Oracle Population Styled",
     "model.sizes": "SizeBins Sizes",
     "model.splits": "Laws Splits",
     "model.style": "Style",

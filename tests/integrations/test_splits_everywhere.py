@@ -101,10 +101,8 @@ def test_the_papers_question_is_refused():
         Update(mixture())
 
 
-def test_given_labels_and_parameters_are_refused_in_one_line():
+def test_a_comparison_of_parameters_is_refused_in_one_line():
     mdm = mixture()
-    with pytest.raises(ParameterError, match="given label totals its law is not closed"):
-        pu.GivenLabels(mdm, pu.MDM([1.0], [[1.0, 1.0]], pu.Sizes.constant(9)), [0, 0, 1, 1])
     with pytest.raises(ParameterError, match="compare clients instead"):
         pu.compare_parameters(mdm, mdm)
 

@@ -1,9 +1,8 @@
 """Who the simulated clients are: a population is an object that draws the histograms of its clients.
 
 `MDM` is one. Here are the others: the paper's two baselines (`IID`, `Oracle`) and one `Dirichlet`, what
-the field uses today; `GivenLabels`, a mixture over finer categories than labels, given label totals; and
-`Styled`, any of them whose clients differ in their style, too. Which points the clients hold is
-`partitioning/`.
+the field uses today; and `Styled`, any of them whose clients differ in their style, too. Which points
+clients hold is decided in `partitioning/`.
 """
 
 from collections.abc import Sequence
@@ -13,16 +12,16 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polyurn.counts import Counts, check_counts, client_sizes
-from polyurn.errors import ParameterError, ShortfallError
+from polyurn.counts import Counts, client_sizes
+from polyurn.errors import ParameterError
 from polyurn.memory import check_memory
-from polyurn.model.mdm import MDM, checked_draw, dirichlet
+from polyurn.model.mdm import MDM, checked_draw
 from polyurn.model.names import check_names, columns_of, names_of
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.model.style import Style
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import FrozenArrays, floats, numbers
-from polyurn.typed.declared import Bools, Floats, Ints, Seed
+from polyurn.typed.declared import Floats, Ints, Seed
 from polyurn.wording import counted
 
 # The sizes of clients to draw from, or their distribution.
@@ -34,7 +33,7 @@ SizesLike: TypeAlias = Sizes | ArrayLike
 class Population(Protocol):
     """Clients that can be drawn: what `partition`, `cover`, `compare` and `sweep` take.
 
-    Any object with these two will do; `MDM`, `IID`, `Dirichlet`, `Oracle` and `GivenLabels` have them.
+    Any object with these two will do; `MDM`, `IID`, `Dirichlet` and `Oracle` have them.
     The number of categories is declared, because a table (a data frame, say) may have a `sample` of its
     own.
     """
@@ -270,167 +269,6 @@ class Oracle:
     def __repr__(self) -> str:
         n_clients, n_categories = self.counts.shape
         return f"Oracle(n_clients={n_clients}, n_categories={n_categories})"
-
-
-@checked
-@dataclass(frozen=True, eq=False)
-class GivenLabels(FrozenArrays):
-    """Clients whose label totals come from one population, and their styles from a mixture given those.
-
-    The mixture is over finer categories than labels: a label crossed with another feature. Styles have
-    exactly its conditional law given the label totals and, with them, the size. By the Dirichlet's
-    aggregation and neutrality that law is closed (Connor and Mosimann, 1969). With A_kl, the sum of
-    component k's alphas over the categories of label l, and π_k(n), its probability of size n:
-    p(k | totals) ∝ τ_k π_k(n) DM(totals | A_k1, ..., A_kL), and then the categories of label l ~
-    DM(total_l, α_k on those categories), independently.
-
-    Parameters
-    ----------
-    mdm : MDM
-        Over the finer categories.
-    labels : Population
-        Over labels.
-    label_of : int array of shape (n_categories,)
-        The label of each category of `mdm`.
-    codes : int array of shape (n_points,), optional
-        The category of each proxy point. Clients are then drawn given, too, that they hold nothing of
-        categories without such a point: their label totals stay. Kept as `possible`, whether clients
-        may hold points of a category.
-
-    Examples
-    --------
-    >>> from polyurn.model.sizes import Sizes
-    >>> mdm = MDM([1.0], [[1.0, 2.0, 3.0, 0.5]], Sizes.constant(5))
-    >>> clients = GivenLabels(mdm, Oracle([[3, 2], [5, 0]]), label_of=[0, 0, 1, 1], codes=[0, 1, 2])
-    >>> drawn = clients.sample(2, rng=0)
-    >>> drawn[:, :2].sum(axis=1).tolist(), drawn[:, 2:].tolist()
-    ([3, 5], [[2, 0], [0, 0]])
-    """
-
-    mdm: MDM
-    labels: Population
-    label_of: Ints
-    possible: Bools
-
-    def __init__(
-        self, mdm: MDM, labels: Population, label_of: ArrayLike, codes: ArrayLike | None = None
-    ) -> None:
-        whose = _categories(label_of, "label_of", check_population(labels).n_categories)
-        if len(whose) != mdm.n_categories:
-            raise ParameterError(
-                f"expected the label of each of {mdm.n_categories} categories, got {len(whose)}"
-            )
-        possible = np.ones(len(whose), bool)
-        if codes is not None:
-            possible = np.isin(np.arange(len(whose)), _categories(codes, "codes", len(whose)))
-        if mdm.splits is not None:
-            raise ParameterError(
-                "expected a mixture of Dirichlet-multinomials, got one with splits: given label totals "
-                "its law is not closed"
-            )
-        self._freeze({"mdm": mdm, "labels": labels, "label_of": whose, "possible": possible})
-
-    @property
-    def n_categories(self) -> int:
-        """The number of categories, C."""
-        return self.mdm.n_categories
-
-    @property
-    def categories(self) -> tuple[str, ...] | None:
-        """The names of the categories of `mdm`."""
-        return self.mdm.categories
-
-    def sample(self, n_clients: int, *, rng: Seed = None) -> Ints:
-        """Draw the histograms of clients.
-
-        Parameters
-        ----------
-        n_clients : int
-        rng : int or numpy.random.Generator
-
-        Returns
-        -------
-        int array of shape (n_clients, n_categories)
-            Summed over the categories of each label, these are totals that `labels` drew.
-
-        Raises
-        ------
-        ShortfallError
-            Clients hold points of a label none of whose categories is possible.
-        CountsError, SizeError
-            No component of the mixture can have a client with these totals, or of this size.
-        """
-        checked_draw(n_clients, self.n_categories)
-        rng = np.random.default_rng(rng)
-        return self.fill(self.labels.sample(n_clients, rng=rng), rng=rng)
-
-    def fill(self, totals: object, *, rng: Seed = None) -> Ints:
-        """Draw the styles of clients whose label totals are known.
-
-        Parameters
-        ----------
-        totals : int array or scipy.sparse of shape (n_clients, n_labels)
-            How many points of each label they hold.
-        rng : int or numpy.random.Generator
-
-        Returns
-        -------
-        int array of shape (n_clients, n_categories)
-            In the order of `totals`: summed over the categories of each label, they are these.
-
-        Raises
-        ------
-        ShortfallError, CountsError, SizeError
-            As `sample`.
-
-        Examples
-        --------
-        >>> from polyurn.model.sizes import Sizes
-        >>> mdm = MDM([1.0], [[1.0, 2.0, 3.0]], Sizes.constant(5))
-        >>> clients = GivenLabels(mdm, MDM([1.0], [[1.0, 1.0]], Sizes.constant(5)), [0, 0, 1])
-        >>> drawn = clients.fill([[5, 0], [2, 3]], rng=0)
-        >>> drawn[:, :2].sum(axis=1).tolist(), drawn[:, 2].tolist()
-        ([5, 2], [0, 3])
-        """
-        given = check_counts(totals, n_categories=self.labels.n_categories)
-        checked_draw(given.shape[0], self.n_categories)
-        rng = np.random.default_rng(rng)
-        totals = (given if isinstance(given, np.ndarray) else given.toarray()).astype(np.int64)
-        self._check_labels(totals)
-        components = self._components(totals, rng)
-        counts = np.zeros((len(totals), self.n_categories), np.int64)
-        for label in range(totals.shape[1]):
-            holders = np.flatnonzero(totals[:, label])
-            mine = np.flatnonzero((self.label_of == label) & self.possible)
-            if len(holders):
-                shares = dirichlet(self.mdm.alphas[np.ix_(components[holders], mine)], rng)
-                counts[np.ix_(holders, mine)] = rng.multinomial(totals[holders, label], shares)
-        return counts
-
-    def _components(self, totals: Ints, rng: np.random.Generator) -> Ints:
-        """Each client's component, drawn given its totals: responsibilities under the A_kl.
-
-        What is not possible is one more label, of which every client holds nothing.
-        """
-        mdm, n_labels = self.mdm, totals.shape[1]
-        blocks = np.zeros((mdm.n_components, n_labels + 1))
-        np.add.at(blocks.T, np.where(self.possible, self.label_of, n_labels), mdm.alphas.T)
-        nothing = np.zeros((len(totals), 1), np.int64)
-        odds = MDM(mdm.weights, blocks, mdm.sizes).responsibilities(np.hstack([totals, nothing]))
-        with np.errstate(divide="ignore"):  # log 0 is -inf: never the largest
-            return np.asarray((np.log(odds) + rng.gumbel(size=odds.shape)).argmax(axis=1))
-
-    def _check_labels(self, totals: Ints) -> None:
-        missing = np.setdiff1d(np.flatnonzero(totals.any(axis=0)), self.label_of[self.possible])
-        if len(missing):
-            raise ShortfallError(
-                "clients hold labels of which there is no category, or no proxy point: {}; draw "
-                "clients without them",
-                missing.tolist(),
-            )
-
-    def __repr__(self) -> str:
-        return f"GivenLabels({self.mdm!r}, {self.labels!r})"
 
 
 @checked

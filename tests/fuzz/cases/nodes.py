@@ -87,19 +87,19 @@ def _parameters(rng: np.random.Generator) -> Parameters:
 def _whitened(rng: np.random.Generator) -> WhitenedScore:
     mixture = _mixture(rng)
     shape = mixture.n_coordinates, int(rng.integers(1, 60))
-    whitener = rng.normal(size=shape) * 10.0 ** rng.uniform(-150, 150)
+    whitener = rng.normal(size=shape) * 10.0 ** rng.uniform(-150, 149)
     return WhitenedScore(mixture, whitener, 10.0 ** rng.uniform(-150, 150), MAX_SIZE)
 
 
 def _sketch(rng: np.random.Generator) -> Sketch:
-    directions = rng.normal(size=(int(rng.integers(1, 60)), 4)) * 10.0 ** rng.uniform(-150, 150)
-    prototypes = rng.normal(size=directions.shape) * 10.0 ** rng.uniform(-150, 150)
+    directions = rng.normal(size=(int(rng.integers(1, 60)), 4)) * 10.0 ** rng.uniform(-150, 149)
+    prototypes = rng.normal(size=directions.shape) * 10.0 ** rng.uniform(-150, 149)
     return Sketch(prototypes, directions, 10.0 ** rng.uniform(-150, 150), MAX_SIZE)
 
 
 def _group(rng: np.random.Generator) -> Group:
     k = int(rng.integers(1, 60))
-    directions = rng.normal(size=(k, 6)) * 10.0 ** rng.uniform(-150, 150)
+    directions = rng.normal(size=(k, 6)) * 10.0 ** rng.uniform(-150, 149)
     return Group(directions, rng.normal(size=k), SizeBins([1, MAX_SIZE + 1]))
 
 

@@ -119,10 +119,7 @@ def _vectors(query: Query[Any], counts: Ints, rng: np.random.Generator) -> Float
             blocks = [np.ones((n, 1)), kappa, kappa**2, sized, _shares(counts), held]
             return np.hstack(blocks) * query.scales
         case Standing(mdm, bins, yardstick):
-            omega, sized, fit, low = standings(mdm, bins, yardstick, counts)
-            beside = np.column_stack([fit, fit**2, low])
-            blocks = [np.ones((len(counts), 1)), omega, sized, _shares(counts), beside]
-            return np.hstack(blocks) * query.scales
+            return standings(mdm, bins, yardstick, counts) * query.scales
         case Sketch():
             joined, rows = _sketch_rows(query, counts)
             table = np.zeros((len(counts), query.n_groups, rows.shape[1]))

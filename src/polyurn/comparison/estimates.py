@@ -33,6 +33,13 @@ class Estimate:
     low: float
     high: float
 
+    @classmethod
+    def around(
+        cls, value: float, half: float, least: float = -math.inf, most: float = math.inf
+    ) -> "Estimate":
+        """A number and what is within `half` of it, between the least and the most that it can be."""
+        return cls(float(value), float(max(value - half, least)), float(min(value + half, most)))
+
     def scaled(self, factor: float) -> "Estimate":
         """The same in another unit."""
         return Estimate(factor * self.value, factor * self.low, factor * self.high)
@@ -98,7 +105,7 @@ def normal_estimate(values: Floats) -> Estimate:
     if not np.isfinite(mean):
         return Estimate(mean, mean, mean)
     error = 1.96 * float(values.std(ddof=1)) / np.sqrt(len(values))
-    return Estimate(mean, float(mean - error), float(mean + error))
+    return Estimate.around(mean, error)
 
 
 def student_estimate(values: Sequence[float], *, confidence: float = COVERAGE) -> Estimate:
@@ -111,7 +118,7 @@ def student_estimate(values: Sequence[float], *, confidence: float = COVERAGE) -
     if math.isnan(error):
         return Estimate(mean, math.nan, math.nan)
     reach = float(stdtrit(len(values) - 1, (1 + confidence) / 2)) * error
-    return Estimate(mean, mean - reach, mean + reach)
+    return Estimate.around(mean, reach)
 
 
 def mean_and_error(values: Sequence[float]) -> tuple[float, float]:

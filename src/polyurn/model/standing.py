@@ -54,16 +54,16 @@ def log_likelihoods(mdm: MDM, counts: Ints) -> tuple[Floats, Floats]:
     return logs, omega / safe[:, None]
 
 
-def standings(
-    mdm: MDM, bins: SizeBins, yardstick: Yardstick, counts: Ints
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """ω, the bin of the size as a row of 0 and 1, the cut log-likelihood and whether it is too low.
+def standings(mdm: MDM, bins: SizeBins, yardstick: Yardstick, counts: Ints) -> Floats:
+    """1, ω, 1 at the bin of the size, p, the cut log-likelihood, its square and whether it is too low.
 
-    Shapes (n, K), (n, B), (n,) and (n,). The third is between -1 and 1, in units of CUT spreads.
+    A row for each client, (n, 1 + K + B + C + 3); the log-likelihood is in CUT spreads, at most 1.
     """
     logs, omega = log_likelihoods(mdm, counts)
-    where = bins.locate(counts.sum(axis=1))
+    sizes = counts.sum(axis=1)
+    where = bins.locate(sizes)
     sized = np.zeros((len(counts), bins.n_bins))
     sized[np.arange(len(counts)), where] = 1.0
-    off = (logs - yardstick.centres[where]) / (CUT * yardstick.spread)
-    return omega, sized, np.clip(off, -1.0, 1.0), (logs < yardstick.floors[where]).astype(float)
+    fit = np.clip((logs - yardstick.centres[where]) / (CUT * yardstick.spread), -1.0, 1.0)
+    beside = np.column_stack([fit, fit**2, logs < yardstick.floors[where]])
+    return np.hstack([np.ones((len(counts), 1)), omega, sized, counts / sizes[:, None], beside])

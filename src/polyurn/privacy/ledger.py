@@ -52,19 +52,21 @@ class Renewal:
         >>> Renewal.of("monthly:0.5")
         Renewal(every='monthly', epsilon=0.5)
         """
-        every, colon, number = (text or "").partition(":")
+        if not text:
+            return None
         kept = _renewal(entries)
         if kept is not None and kept.every == text:
             return kept
+        every, colon, number = text.partition(":")
         try:
             value = float(number) if colon else epsilon
         except ValueError:
             value = None
-        if text and (value is None or every not in _PERIODS):
+        if value is None or every not in _PERIODS:
             raise ParameterError(
                 f"expected a renewal as monthly:0.5, daily:0.1 or yearly:2, got {text!r}"
             )
-        return cls(every, value) if text and value is not None else None
+        return cls(every, value)
 
     def period(self, when: str) -> str:
         """The period that a time belongs to."""

@@ -164,10 +164,8 @@ class Asked:
             return self._aggregator.aggregate(query, None).to_vector(), np.zeros(query.n_numbers)
         values = self._aggregator.aggregate(Noised(query, self._sigma), None).to_vector()
         local = getattr(self._aggregator, "trust", self._trust) == "local"
-        n_adders = (
-            max(float(values[0] / query.scales[0]), 1.0) if local else 1.0
-        )  # of all the noise
-        return values, self._sigma * np.sqrt(n_adders) / query.scales
+        n_clients = float(values[0] / query.scales[0]) if local else 1.0  # each adds all of it
+        return values, self._sigma * np.sqrt(max(n_clients, 1.0)) / query.scales
 
     def sums(self, query: InBlocks | Scaled[Any]) -> "Sums":
         """The means of one question; its first number counts the clients."""
@@ -181,8 +179,8 @@ class Asked:
                 else "no client answered"
             )
         means, n = values / n, n if self._sigma else float(round(n))
-        count = Estimate(n, n - REACH * sigmas[0], n + REACH * sigmas[0])
-        return Sums(count, means, np.hypot(sigmas, means * sigmas[0]) / n)
+        noise = np.hypot(sigmas, means * sigmas[0]) / n
+        return Sums(Estimate.around(n, REACH * sigmas[0]), means, noise)
 
     @property
     def guarantee(self) -> Guarantee | None:
@@ -195,10 +193,7 @@ def shares_of(sums: Sums, means: Floats, noise: Floats) -> tuple[Estimate, ...]:
     """Means of numbers between 0 and 1 with their intervals."""
     inside = np.clip(means, 0.0, 1.0)
     half = REACH * np.sqrt(inside * (1 - inside) / sums.n_clients.value + noise**2)
-    return tuple(
-        Estimate(float(m), float(max(m - h, 0.0)), float(min(m + h, 1.0)))
-        for m, h in zip(inside, half, strict=True)
-    )
+    return tuple(Estimate.around(m, h, 0.0, 1.0) for m, h in zip(inside, half, strict=True))
 
 
 @checked
@@ -357,7 +352,7 @@ def correlation(
     of_noise = float((4 * p**2 * of_p**2 + 2 * of_p**4).sum())
     # Their errors may go together, so that they are added.
     half = REACH * (error + np.sqrt(4 * room / n + of_noise) * (1 - within) / left) / left
-    return Estimate(float(value), float(max(value - half, -1.0)), float(min(value + half, 1.0)))
+    return Estimate.around(value, half, -1.0, 1.0)
 
 
 @dataclass(frozen=True)

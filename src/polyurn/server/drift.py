@@ -194,10 +194,8 @@ class _Own:
         by_component, of_each, products = np.zeros((k, k)), np.zeros(k), np.zeros((k, k))
         for start in range(0, _SIMULATED, _TOGETHER):
             components, counts = mdm.drawn(min(_TOGETHER, _SIMULATED - start), rng)
-            omega, sized, fit, low = standings(mdm, query.size_bins, query.yardstick, counts)
-            p = counts / counts.sum(axis=1, keepdims=True)
-            ones = np.ones((len(p), 1))
-            rows = np.hstack([ones, omega, sized, p, np.column_stack([fit, fit**2, low])])
+            rows = standings(mdm, query.size_bins, query.yardstick, counts)
+            omega = rows[:, 1 : k + 1]
             total += rows.sum(axis=0)
             squares += (rows**2).sum(axis=0)
             np.add.at(by_component, components, omega)
@@ -307,8 +305,7 @@ def _changes(
 
 def _around(values: Floats, errors: Floats) -> list[Estimate]:
     """Numbers with their standard errors."""
-    pairs = zip(values.tolist(), (REACH * errors).tolist(), strict=True)
-    return [Estimate(value, value - half, value + half) for value, half in pairs]
+    return [Estimate.around(*pair) for pair in zip(values, REACH * errors, strict=True)]
 
 
 def _span(low: int, high: int) -> str:

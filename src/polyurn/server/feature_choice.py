@@ -283,7 +283,7 @@ def _given_with_noise(
     of_noise = (noise.matches[seen] ** 2 + (off + c) ** 2 * noise.pairs[seen] ** 2).sum()
     of_noise += (1 - rho) ** 2 * (pairs**2 * variance * moved / label**4).sum()
     half = REACH * np.sqrt(of_clients**2 / n + of_noise) / room
-    return Estimate(value, float(max(value - half, -1.0)), float(min(value + half, 1.0)))
+    return Estimate.around(value, half, -1.0, 1.0)
 
 
 @checked
@@ -471,11 +471,8 @@ def _jackknife(values: Floats, without: list[Floats]) -> list[Estimate]:
     """Each value with its interval, from the values without one group of clients each."""
     n_groups = len(without)
     if n_groups < 2:
-        return [Estimate(float(value), np.nan, np.nan) for value in values]
+        return [Estimate.around(value, np.nan) for value in values]
     deviations = np.array(without) - np.mean(without, axis=0)
     errors = np.sqrt((n_groups - 1) / n_groups * (deviations**2).sum(axis=0))
     half = stdtrit(n_groups - 1, (1 + COVERAGE) / 2) * errors
-    return [
-        Estimate(float(value), float(value - h), float(value + h))
-        for value, h in zip(values, half, strict=True)
-    ]
+    return [Estimate.around(value, h) for value, h in zip(values, half, strict=True)]

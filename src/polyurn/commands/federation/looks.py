@@ -88,16 +88,15 @@ def features_command(
 
     files = FederationFolder(folder)
     federation, cut = files.read(), declared_ranges(ranges or [], bins)
-    names = listed_names(features) or []
-    for name in names:
+    inner = dict[str, tuple[float, ...]]()
+    for name in listed_names(features) or []:
         if name not in federation.values and name not in cut:
             raise ParameterError(
                 f"expected --range {name}=LOW:HIGH, or its edges, which `polyurn federation describe "
                 f"--column {name}` finds"
             )
-    inner = {name: tuple(cut[name].edges[1:-1].tolist()) if name in cut else () for name in names}
-    for name, edges in inner.items():
-        federation.column(name, edges)
+        inner[name] = tuple(cut[name].edges[1:-1].tolist()) if name in cut else ()
+        federation.column(name, inner[name])
     terms = nodes.of_job(privacy)
     found = _looked(FeatureChoice, files, command=context.obj, columns=inner, label=label, **terms)
     put_choice(found, as_json=as_json, statement=True)

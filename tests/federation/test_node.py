@@ -26,7 +26,9 @@ from polyurn.wire import (
     Initialise,
     Noised,
     Part,
+    RecordColumn,
     Scaled,
+    Spread,
     StyleMoments,
     Survey,
     decode_statistics,
@@ -505,16 +507,35 @@ def test_a_node_with_records_answers_a_question_about_style(tmp_path):
     np.testing.assert_array_equal(got, answer(query, world.records).to_vector())
 
 
+COLUMN = RecordColumn(2, 4, np.array([-0.5, 0.5]))
+OF_COLUMNS = [Spread(4, COLUMN), Scaled(Contrast(4, 3, COLUMN))]
+
+
+@pytest.mark.parametrize("query", OF_COLUMNS)
+def test_a_question_about_a_column_is_charged_to_the_owners_budget(tmp_path, query):
+    world, federation = drawn_world(25, n_labels=4, seed=1), Federation(tmp_path, 1)
+    ledger = open_ledger(tmp_path / "ledger", epsilon=1.0, delta=1e-6)
+    node = Node(
+        federation.ids[0], world.records, ids=world.records.ids.tolist(), key=bytes(32),
+        policy=OPEN, log=NodeLogFile(tmp_path / "column.log"), max_size=60, clients_per_node=25,
+        ledger=ledger,
+    )  # fmt: skip
+    message = question(federation, Noised(query, 5.0))
+    refusals = [asked(node, message).refusal for _ in range(2)]
+    assert refusals == [None, Refusal.BUDGET_SPENT]
+    (charge,) = ledger.charges
+    assert (charge.sigma, charge.change_norm) == (5.0, query.change_norm)
+
+
 @pytest.mark.parametrize(
-    "query", [StyleMoments(whole_space()), Part(StyleMoments(whole_space()), 0, 1)]
+    "query",
+    [StyleMoments(whole_space()), Part(StyleMoments(whole_space()), 0, 1), *OF_COLUMNS],
 )
 def test_a_node_with_histograms_only_refuses_it_in_one_clear_line(tmp_path, query):
     federation = Federation(tmp_path, 1, policy=OPEN)
     reply = asked(federation.node(0), question(federation, query))
     assert reply.refusal is Refusal.NO_RECORDS
-    assert (
-        reply.refusal.text == "it has histograms only, and the question about style needs records"
-    )
+    assert reply.refusal.text == "it has histograms only, and the question needs records"
 
 
 def test_a_space_of_another_number_of_features_is_refused_before_any_record_is_looked_at(tmp_path):

@@ -292,7 +292,7 @@ def test_a_style_over_processes_is_that_of_all_their_records(lived):
 
 
 def test_a_node_with_histograms_only_is_said_and_the_others_are_lived(lived):
-    refusal = "without node-4: it has histograms only, and the question about style needs records"
+    refusal = "without node-4: it has histograms only, and the question needs records"
     assert refusal in lived.ran["exact"].splitlines()
     assert [node.n_summed for node in lived.styles["exact"].provenance.traffic.nodes] == [
         1,

@@ -150,7 +150,7 @@ def test_a_node_with_histograms_only_is_named_and_harms_nobody(tmp_path, clock):
     saved = load_saved(folder.result, Style)
     assert_near(saved.model, pu.fit_style(pu.LocalAggregator(whole), whole_space(2)), 1e-9)
     last = saved.provenance.traffic.nodes[3]
-    reason = "it has histograms only, and the question about style needs records"
+    reason = "it has histograms only, and the question needs records"
     assert (last.name, last.n_summed, last.refused) == ("node-4", 0, ((reason, 1),))
     assert saved.provenance.traffic.n_attempts == 1
     assert saved.provenance.traffic.absences == [f"without node-4: {reason}"]
@@ -165,8 +165,8 @@ def test_too_few_nodes_with_records_are_one_line_that_says_who_lacks_what(tmp_pa
     with pytest.raises(NodesError):
         perform(here.exchange, folder)
     assert folder.failure.endswith(
-        "refused: 1 (it has histograms only, and the question about style needs records), 3 (its "
-        "records have another number of features than the style space)"
+        "refused: 1 (it has histograms only, and the question needs records), 3 (its "
+        "records have another number of features than the question)"
     )
     assert not folder.result.exists()
 

@@ -233,8 +233,8 @@ class Refusal(IntEnum):
     PRIVATE_ONLY = 13, "it answers only with its own noise: --epsilon, or join with --allow-exact"
     BUDGET_SPENT = 14, "the question would cost more privacy than its owner allows"
     TOO_LITTLE_NOISE = 15, "the question has less noise than it demands, or more than there is"
-    NO_RECORDS = 16, "it has histograms only, and the question about style needs records"
-    OTHER_FEATURES = 17, "its records have another number of features than the style space"
+    NO_RECORDS = 16, "it has histograms only, and the question needs records"
+    OTHER_FEATURES = 17, "its records have another number of features than the question"
     NOT_APPROVED = 18, "its owner does not allow this question"
 
 

@@ -207,6 +207,83 @@ def test_a_csv_that_is_dropped_on_the_page_is_read_in_it(page):
     ]  # fmt: skip
 
 
+def open_csv(driver, text):
+    """Open a CSV, and give the chosen column and the message."""
+    driver.execute_script("table = null; open(new File([arguments[0]], 'mine.csv'))", text)
+    wait(driver, "return table !== null")
+    return driver.execute_script(
+        "return [$('column').selectedOptions[0]?.textContent ?? null, $('message').textContent]"
+    )
+
+
+def csv_of(**columns):
+    rows = zip(*columns.values(), strict=True)
+    return "\n".join([",".join(columns), *(",".join(map(str, row)) for row in rows)]) + "\n"
+
+
+N = 600
+PLOT, HEIGHT = [f"p{i}" for i in range(N)], [f"{i % 50 / 10:.1f}" for i in range(N)]
+SPECIES, BLOCK = [("oak", "elm")[i % 2] for i in range(N)], [i % 7 for i in range(N)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ({"plot": PLOT, "Species": SPECIES, "height": HEIGHT}, "Species"),
+        ({"species": SPECIES, "label": BLOCK, "sex": SPECIES}, "label"),
+        ({"plot": PLOT, "tree": SPECIES, "block": BLOCK, "height": HEIGHT}, "tree"),
+        ({"plot": PLOT, "block": BLOCK, "height": HEIGHT}, "block"),
+        ({"plot": PLOT, "label": range(N), "tree": SPECIES}, "tree"),
+    ],
+)
+def test_the_column_of_labels_has_their_name_or_few_values_and_no_decimals(page, columns, expected):
+    assert open_csv(page, csv_of(**columns)) == [expected, ""]
+    assert page.find_element("id", "save").is_enabled()
+
+
+@pytest.mark.slow
+def test_a_csv_without_a_column_that_looks_like_labels_asks_for_it(page):
+    column, message = open_csv(page, csv_of(plot=PLOT, height=HEIGHT, label=range(N)))
+    assert column is None
+    assert "Choose the column of mine.csv" in message
+    assert_nothing_is_shown(page)
+    type_in(page, "labels", "cat 3, dog 2")
+    assert "labels.csv zoo:celeba_hair --clients" in page.find_element("id", "lines").text
+    type_in(page, "column", "1")
+    assert "mine.csv zoo:celeba_hair --category height" in page.find_element("id", "lines").text
+    assert page.execute_script("return settings().names.length") == 50
+    assert page.find_element("id", "save").is_enabled()
+
+
+def assert_nothing_is_shown(driver):
+    assert not driver.find_element("css selector", "#rows canvas").is_displayed()
+    assert driver.find_element("id", "lines").text == ""
+    assert not driver.find_element("id", "save").is_enabled()
+    assert not driver.find_element("id", "save-counts").is_enabled()
+
+
+@pytest.mark.slow
+def test_shares_that_a_federation_cannot_be_given_are_not_offered(page, address):
+    offered = "return [$('match').options[1].disabled, $('match-help').textContent]"
+    for name in pu.zoo.names():
+        page.execute_script(f"document.querySelector('[value={name}]').click()")
+        disabled, told = page.execute_script(offered)
+        assert disabled == ("cannot be given" in told) == (pu.zoo.load(name).splits is not None)
+    page.execute_script("document.querySelector('[value=flights]').click()")
+    open_csv(page, csv_of(species=SPECIES))
+    type_in(page, "match", "marginal")
+    assert "--match marginal" in page.find_element("id", "lines").text
+    page.execute_script("document.querySelector('[value=rodents]').click()")
+    assert "match by rank" in page.find_element("id", "message").text
+    assert_nothing_is_shown(page)
+    type_in(page, "match", "rank")
+    assert "zoo:rodents" in page.find_element("id", "lines").text
+    assert page.find_element("css selector", "#rows canvas").is_displayed()
+    show(page, address + "#federation=rodents&match=marginal")
+    assert_nothing_is_shown(page)
+
+
 def wait_for(*names):
     until = time.monotonic() + 20
     while not all(Path(name).exists() for name in names):

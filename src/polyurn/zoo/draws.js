@@ -67,11 +67,7 @@ function unpacked(packed) {
   model.mean = sum(model.weights.map((w, k) => w * meanSize(edges, masses[k]))) / sum(model.weights);
   return model;
 }
-function meanSize(edges, masses) {
-  let total = 0;
-  masses.forEach((mass, f) => { total += mass * (edges[f] + edges[f + 1] - 1) / 2; });
-  return total / sum(masses);
-}
+const meanSize = (edges, masses) => sum(masses.map((mass, f) => mass * (edges[f] + edges[f + 1] - 1) / 2)) / sum(masses);
 
 // ---- other labels: MDM.relabelled
 function destinations(order, shares, rule, u) { // [category, label, part of the category]

@@ -5,6 +5,7 @@ const FILLS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00",
 const CUTS = ["Dirichlet(0.1)", "Dirichlet(0.5)", "Dirichlet(1)", "Shards, 2 per client", "IID"];
 const LIKE = { mdm: "Held out: this model", dirichlet: "Held out: one Dirichlet", iid: "Held out: IID" };
 const SHOWN = 500, NAMED = 24;
+const LABEL_NAMES = ["label", "labels", "class", "category", "target", "species", "y"], MOST_LABELS = 100;
 const DEFAULTS = { federation: "celeba_hair", labels: "10 equal", clients: "100", size: "", match: "rank", seed: "1" };
 const MATCHES = {
   rank: "The most frequent category becomes your most frequent label.",
@@ -16,7 +17,7 @@ const FIELDS = ["labels", "clients", "size", "match", "seed"];
 const models = {};
 let zoo = null; // what the file holds: {version, federations: {name: {card, ...packed}}}
 let chosen = DEFAULTS.federation;
-let table = null; // an open CSV: {name, rows, points, text}
+let table = null; // an open CSV: {name, head, rows}, and of its column of labels {column, points, text}
 
 // ---- settings and labels
 function labelsOf(text) { // {names, shares}: a share each, "10 equal", or a name and a count each
@@ -40,6 +41,7 @@ function settings() {
   for (const name of ["clients", "size", "seed"]) {
     if (!$(name).checkValidity()) throw new Error(`${document.querySelector(`label[for=${name}]`).textContent}: ${$(name).validationMessage}`);
   }
+  if (table && !table.points && !$("labels").value) throw new Error(`Choose the column of ${table.name} that has the labels.`);
   const { names, shares } = labelsOf($("labels").value);
   return { names, shares, clients: Number($("clients").value), size: $("size").value === "" ? null : Number($("size").value),
     match: $("match").value, seed: Number($("seed").value) };
@@ -65,13 +67,11 @@ function colour(j) { // nine colours, then the same ones darker and lighter
   const round = Math.floor(j / FILLS.length), hex = FILLS[j % FILLS.length];
   if (round === 0) return hex;
   const towards = round % 2 ? 0 : 255, part = 1 - 0.6 ** Math.ceil(round / 2);
-  const mixed = [1, 3, 5].map((i) => Math.round(parseInt(hex.slice(i, i + 2), 16) * (1 - part) + towards * part));
-  return `rgb(${mixed.join(" ")})`;
+  return `rgb(${[1, 3, 5].map((i) => Math.round(parseInt(hex.slice(i, i + 2), 16) * (1 - part) + towards * part)).join(" ")})`;
 }
 function inOrder(clients) { // by the label that a client has most of, then by how much of it
   const keyed = clients.map((counts) => {
-    let most = 0;
-    counts.forEach((n, j) => { if (n > counts[most]) most = j; });
+    const most = counts.indexOf(Math.max(...counts));
     return [most, counts[most] / (sum(counts) || 1), counts];
   });
   return keyed.sort((a, b) => a[0] - b[0] || b[1] - a[1]).map((one) => one[2]);
@@ -104,11 +104,11 @@ function element(tag, attributes = {}, ...inside) {
   made.append(...inside);
   return made;
 }
-function redraw() {
-  let given;
+function redraw() { // a setting that cannot be leaves no picture, line or file of an earlier one
+  let problem = "";
+  about();
   try {
-    given = settings();
-    const n = Math.min(given.clients, SHOWN), found = populations(given, n);
+    const given = settings(), n = Math.min(given.clients, SHOWN), found = populations(given, n);
     found.forEach((clients, i) => {
       const title = i === 0 ? `Like ${zoo.federations[chosen].card.title}` : CUTS[i - 1], sizes = clients.map(sum).sort((a, b) => a - b);
       const facts = `${effective(clients).toFixed(1)} labels in effect · ${sizes[0].toLocaleString("en")} to ` +
@@ -120,14 +120,14 @@ function redraw() {
       strip(canvas, clients);
     });
     legend(given);
-    $("message").textContent = "";
-  } catch (error) {
-    $("message").textContent = error.message;
-  }
-  if (given) describe(given);
-  $("save").disabled = !(given && table && table.text === $("labels").value);
-  $("save-counts").disabled = !given;
+    describe(given);
+  } catch (error) { problem = error.message; }
+  $("message").textContent = problem;
+  for (const id of ["view", "lines"]) $(id).style.visibility = problem ? "hidden" : "visible";
+  $("save").disabled = problem !== "" || !isOpen();
+  $("save-counts").disabled = problem !== "";
 }
+const isOpen = () => table && table.text === $("labels").value;
 function legend({ names, shares }) {
   const shown = names.slice(0, NAMED).map((name, j) => {
     const swatch = element("i");
@@ -137,24 +137,26 @@ function legend({ names, shares }) {
   if (names.length > NAMED) shown.push(element("li", {}, `and ${names.length - NAMED} more`));
   $("legend").replaceChildren(...shown);
 }
-function describe(given) {
-  const { card, warnings } = zoo.federations[chosen], shown = Math.min(given.clients, SHOWN);
+function about() { // the federation by itself
+  const { card, warnings } = zoo.federations[chosen], { mean, splits } = model(chosen);
   $("title").textContent = `Clients like ${card.title}`;
   $("what").textContent = `A client is ${card.client}; a category is ${card.category}. Learned from ` +
     `${card.n_clients.toLocaleString("en")} clients, as a mixture of ${card.n_components} components.`;
-  $("size-help").textContent = `Empty: its own, ${Number(model(chosen).mean.toPrecision(3)).toLocaleString("en")}.`;
-  $("match-help").textContent = MATCHES[given.match];
+  $("size-help").textContent = `Empty: its own, ${Number(mean.toPrecision(3)).toLocaleString("en")}.`;
+  $("match").options[1].disabled = Boolean(splits);
+  $("match-help").textContent = MATCHES[$("match").value] + (splits ? " This federation's clients cannot be given your shares." : "");
+  $("card").replaceChildren(...facts(card).flatMap(([term, text]) => [element("dt", {}, term), element("dd", {}, text)]));
+  $("warnings").replaceChildren(...warnings.map((text) => element("li", {}, text)));
+}
+function describe(given) {
+  const shown = Math.min(given.clients, SHOWN);
   $("reading").textContent = `A column is a client, a colour is a label; clients are in the order of their most frequent label. ` +
     `All rows but the shards have the sizes of the federation's clients.` +
     (shown < given.clients ? ` The first ${shown} of ${given.clients.toLocaleString("en")} clients are shown.` : "");
-  const open = table && table.text === $("labels").value;
-  $("save-help").textContent = open
+  $("save-help").textContent = isOpen()
     ? "partition.json has, for each client, the rows of your CSV that it holds, counted from 0."
-    : "partition.json names rows of your data: open a CSV first. clients.csv needs none: `polyurn partition labels.csv clients.csv` " +
-      "turns it into a partition.";
+    : "partition.json needs an open CSV. clients.csv does not: `polyurn partition labels.csv clients.csv` makes a partition of it.";
   lines(given).forEach(([, text], i) => { $("lines").children[i].querySelector("pre").textContent = text; });
-  $("card").replaceChildren(...facts(card).flatMap(([term, text]) => [element("dt", {}, term), element("dd", {}, text)]));
-  $("warnings").replaceChildren(...warnings.map((text) => element("li", {}, text)));
 }
 const interval = ({ value, low, high }, n) => `${value.toFixed(n)} (${low.toFixed(n)} to ${high.toFixed(n)})`;
 const alphaOf = (card) => String(Number(Number(card.profile.heterogeneity.alpha.value).toPrecision(2))).replace("Infinity", "∞");
@@ -162,8 +164,8 @@ function facts(card) {
   const likeness = ({ energy_ratio: ratio, energy_null: [low, high], auc }) =>
     `energy ratio ${ratio.toFixed(2)} (true clients: ${low.toFixed(2)} to ${high.toFixed(2)}), AUC ${interval(auc, 2)}`;
   return [
-    ["A client", card.client], ["A category", card.category], ["Source", `${card.source} (${card.date})`],
-    ["Licence of the data", card.licence],
+    ["A client", card.client], ["A category", card.category], ["Source", card.source],
+    ["Date of the data", card.date], ["Licence of the data", card.licence],
     ["Clients", `${card.n_clients.toLocaleString("en")}, of ${card.sizes[0].toLocaleString("en")} to ` +
       `${card.sizes[2].toLocaleString("en")} points, half at most ${card.sizes[1].toLocaleString("en")}`],
     ["Categories, components", `${card.n_categories}, ${card.n_components}`],
@@ -175,20 +177,19 @@ function facts(card) {
 
 // ---- what to take along
 const quoted = (text) => /^[\w.\-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
-const python = (text) => JSON.stringify(text);
 function lines({ clients, size, match, seed }) {
-  const file = table ? table.name : "labels.csv", column = table ? table.column : "label";
+  const { name: file, column } = table && table.points ? table : { name: "labels.csv", column: "label" };
   const sizeOption = size === null ? "" : ` --mean-size ${size}`, sizeArgument = size === null ? "" : `mean_size=${size}, `;
   const category = column === "label" ? "" : ` --category ${quoted(column)}`;
   return [
     ["Shell", `polyurn partition ${quoted(file)} zoo:${chosen}${category} --clients ${clients} --match ${match}${sizeOption} ` +
       `--seed ${seed} -o partition.json`],
-    ["Python", `import polyurn as pu\nlabels = pu.read_table(${python(file)})[${python(column)}].to_pylist()\n` +
+    ["Python", `import polyurn as pu\nlabels = pu.read_table(${JSON.stringify(file)})[${JSON.stringify(column)}].to_pylist()\n` +
       `clients = pu.zoo.like("${chosen}", labels, match="${match}", ${sizeArgument}rng=${seed})\n` +
       `partition = pu.partition(labels, clients, n_clients=${clients}, rng=${seed})\n` +
       `pu.save_partition(partition, "partition.json")`],
     ["Flower", `from polyurn.integrations.flwr_datasets import MDMPartitioner\n` +
-      `partitioner = MDMPartitioner.like("${chosen}", ${python(column)}, match="${match}", ${sizeArgument}` +
+      `partitioner = MDMPartitioner.like("${chosen}", ${JSON.stringify(column)}, match="${match}", ${sizeArgument}` +
       `num_partitions=${clients}, seed=${seed})`],
   ];
 }
@@ -236,10 +237,19 @@ async function open(file) {
   if (rows.length < 2) { $("message").textContent = `${file.name} has no rows: expected a CSV with a line of names.`; return; }
   table = { name: file.name, head, rows };
   $("column").replaceChildren(...head.map((name, i) => element("option", { value: i, textContent: name })));
-  const guess = head.findIndex((name) => /^(label|labels|target|class|category|y)$/i.test(name));
-  $("column").value = guess < 0 ? head.length - 1 : guess;
+  $("column").value = columnOfLabels(head, rows);
   $("column-field").hidden = false;
-  take();
+  if ($("column").selectedIndex >= 0) take(); else { $("labels").value = ""; changed(); }
+}
+function columnOfLabels(head, rows) { // one that is called so, else of texts, else of whole numbers; -1: the reader chooses
+  const fitness = head.map((name, at) => {
+    const named = LABEL_NAMES.indexOf(name.trim().toLowerCase()), values = new Set();
+    for (const row of rows) if (values.add(row[at] ?? "").size > MOST_LABELS) return 0;
+    const all = [...values], isLike = (pattern) => all.some((v) => pattern.test(v.trim()));
+    if (named >= 0) return 10 - named;
+    return all.length < 2 || all.length > rows.length / 2 || isLike(/^-?\d*\.\d/) ? 0 : isLike(/[^\d-]/) ? 2 : 1;
+  }), best = Math.max(...fitness);
+  return best > 0 ? fitness.lastIndexOf(best) : -1;
 }
 function take() { // the chosen column's values become the labels: numbers in their order, names sorted
   const at = Number($("column").value), of = new Map();
@@ -267,8 +277,7 @@ function recall() {
 function changed() { redraw(); remember(); }
 // ---- the beginning
 function listed(name) {
-  const { card } = zoo.federations[name], canvas = element("canvas");
-  canvas.setAttribute("aria-hidden", "true");
+  const { card } = zoo.federations[name], canvas = element("canvas", { ariaHidden: "true" });
   const radio = element("input", { type: "radio", name: "federation", value: name, onchange: () => { chosen = name; changed(); } });
   return element("label", { className: "federation" }, radio, element("span", {}, card.title,
     element("small", {}, `${card.n_clients.toLocaleString("en")} clients, α ${alphaOf(card)}`)), canvas);
@@ -287,9 +296,8 @@ async function begin() {
   $("version").textContent = zoo.version;
   $("list").replaceChildren(...Object.keys(zoo.federations).map(listed));
   for (let i = 0; i <= CUTS.length; i++) {
-    const canvas = element("canvas");
-    canvas.setAttribute("role", "img");
-    $("rows").append(element("div", { className: "row" }, element("div", {}, element("h3"), element("span")), canvas));
+    const head = element("div", {}, element("h3"), element("span"));
+    $("rows").append(element("div", { className: "row" }, head, element("canvas", { role: "img" })));
   }
   for (const name of ["Shell", "Python", "Flower"]) {
     const pre = element("pre", { tabIndex: 0 });

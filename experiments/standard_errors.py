@@ -4,8 +4,7 @@
     python experiments/standard_errors.py --show
 
 Clients are drawn from a mixture of the paper and fitted anew, 200 times. Components are matched with
-those of the truth by their shares. "telling sizes": the sizes of the two components overlap, and are
-learned as well; the errors are those given the sizes.
+those of the truth by their shares. "telling sizes": the sizes of the two components overlap.
 """
 
 import json

@@ -141,7 +141,10 @@ def mdm_table(mdm: pu.MDM, categories: tuple[str, ...] | None) -> Table:
     title += ", numbered as in the mixture that the fit began at" if mdm.as_given else ""
     if many := many_components(mdm):
         title += f": {many}; the {SHOWN} largest"
-    return table_of(title, heads, component_rows(mdm, categories), left=[4])
+    table = table_of(title, heads, component_rows(mdm, categories), left=[4])
+    if mdm.standard_errors is not None:
+        table.caption = "± is half of a 95 % interval"
+    return table
 
 
 def names_of(mdm: pu.MDM, categories: tuple[str, ...] | None) -> tuple[str, ...]:

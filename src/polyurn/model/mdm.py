@@ -61,6 +61,8 @@ _CELLS_WORTH_AN_URN = 500_000
 MAX_CONCENTRATION = 1e6
 # Alphas of splits are products down the tree, which another platform may round otherwise.
 _ALPHAS_TOLERANCE = 1e-9
+# Of eigenvalues that are 0 but for rounding, relative to the largest.
+_COVARIANCE_TOLERANCE = 1e-9
 
 
 @checked
@@ -224,7 +226,7 @@ class MDM(Plotted, EqualArrays):
         if self.covariance is None:
             raise ParameterError(
                 "expected a mixture with standard errors, which exact fits give where their clients "
-                "tell enough: `Fit.no_errors` says why they did not"
+                "tell enough: `Fit.no_errors` says why a fit has none"
             )
         rng = np.random.default_rng(rng)
         weights, alphas = plausible(self.weights, self.alphas, self.covariance, n, rng)
@@ -662,8 +664,12 @@ def _reordered(covariance: Floats, alphas: Floats, splits: Splits | None, order:
             f"expected a covariance of {n * (n + 1) // 2:,} numbers, and no splits, got shape "
             f"{covariance.shape}"
         )
+    square = symmetric(covariance)
+    values = np.linalg.eigvalsh(square) if np.isfinite(square).all() else np.full(1, -np.inf)
+    if values[0] < -_COVARIANCE_TOLERANCE * values[-1]:
+        raise ParameterError("expected a covariance that is finite, with no negative variance")
     at = np.arange(n).reshape(-1, each)[order].ravel()
-    return np.asarray(symmetric(covariance)[np.ix_(at, at)][np.tri(n, dtype=bool)])
+    return np.asarray(square[np.ix_(at, at)][np.tri(n, dtype=bool)])
 
 
 def _check_splits(splits: Splits, alphas: Floats) -> None:

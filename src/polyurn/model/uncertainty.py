@@ -3,7 +3,7 @@
 The covariance is that of x, which has log α_k1, ..., log α_kC and log τ_k of each component in turn, τ a
 softmax: the inverse of the observed information (Efron and Hinkley, 1978), as a lower triangle. A
 parameter that clients say next to nothing about has variance 0 and no standard error. `server/em.py`
-makes the covariance. Sizes are taken as they are.
+makes the covariance, to which learned sizes add; the sizes themselves have no errors here.
 """
 
 from dataclasses import dataclass
@@ -15,6 +15,8 @@ from polyurn.typed.declared import Floats
 
 # Of variances that are 0 but for rounding, relative to those that are not.
 _ROUNDING = 1e-12
+# No logarithm moves further in a draw, whatever its variance: as far as a fit's own may be from 0.
+_LARGEST_STEP = 25.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,5 +58,6 @@ def plausible(
     steps = rng.multivariate_normal(np.zeros(len(square)), square, size=n, method="eigh")
     steps = steps.reshape(n, k, c + 1)
     logs = np.log(weights) + steps[..., c]
-    drawn = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return drawn / drawn.sum(axis=1, keepdims=True), alphas * np.exp(steps[..., :c])
+    drawn = np.exp(np.maximum(logs - logs.max(axis=1, keepdims=True), -_LARGEST_STEP))
+    steps = np.clip(steps[..., :c], -_LARGEST_STEP, _LARGEST_STEP)
+    return drawn / drawn.sum(axis=1, keepdims=True), alphas * np.exp(steps)

@@ -17,11 +17,12 @@ import numpy as np
 from scipy.linalg import null_space
 
 from polyurn.errors import ParameterError, ZeroLikelihoodError
-from polyurn.model.mdm import MAX_CONCENTRATION, at_cap
+from polyurn.model.mdm import MAX_CONCENTRATION, MDM, at_cap
+from polyurn.model.scores import Mixture, scores
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.server.m_step_kernel import maximised
 from polyurn.typed.arrays import symmetric
-from polyurn.typed.declared import Floats
+from polyurn.typed.declared import Bools, Floats
 from polyurn.wire import DivideStatistics, ExpectStatistics, Parameters
 from polyurn.wording import counted
 
@@ -31,6 +32,8 @@ _WEIGHT_PRIOR = 1e-6
 _LOWEST = -25.0
 # Information is singular below this ratio of its eigenvalues, which its rounding could bring about.
 _SINGULAR = np.finfo(float).eps ** 0.75
+# Clients drawn from a mixture, for the information about its sizes; and the fewest of a size bin.
+_DRAWN, _DRAWN_EACH = 20_000, 500
 
 
 @dataclass(frozen=True)
@@ -202,28 +205,104 @@ def hessian(sums: ExpectStatistics) -> Floats | None:
     return symmetric(sums.curvature / sums.n_clients) if sums.curvature.size else None
 
 
-def covariance(hessian: Floats, alphas: Floats, n_clients: float) -> Floats | None:
-    """The covariance of x from the Hessian of the mean log-likelihood there, as a lower triangle.
+def covariance(
+    hessian: Floats, point: "Point", n_clients: float, *, size_prior: float | None
+) -> tuple[Floats, float] | None:
+    """The covariance of x at a point, and how far from its optimum the point is.
 
     It is the inverse of the observed information within the constraints: τ sums to one, and a
     concentration at its cap stays there. Entries that less than one client informs about are held, with
-    variance 0. None where the information about the others is singular, or no maximum is there.
+    variance 0. Sizes that are learned for each component add to it; with a `size_prior` of None they do
+    not. The distance is the Newton step of x, in standard errors of the entry that moves most. None
+    where the information about the others is singular, or no maximum is there.
     """
-    k, c = alphas.shape
-    information = -n_clients * hessian
+    at = point.parameters()
+    information, (k, c) = -n_clients * hessian, at.alphas.shape
     free = np.diag(information) >= 1.0
-    normals = np.zeros((1 + k, k, c + 1))
+    ends = np.flatnonzero(at_cap(at.alphas))
+    normals = np.zeros((1 + len(ends), k, c + 1))
     normals[0, :, c] = 1.0
-    capped_ones = np.flatnonzero(at_cap(alphas))
-    normals[1 + capped_ones, capped_ones, :c] = _normals(alphas[capped_ones])
-    within = null_space(normals.reshape(1 + k, -1)[:, free])
-    values, axes = np.linalg.eigh(within.T @ information[np.ix_(free, free)] @ within)
+    normals[np.arange(len(ends)) + 1, ends, :c] = _normals(at.alphas[ends])
+    found = _inverse(information, free, normals)
+    if found is None:
+        return None
+    step = n_clients * found @ point.gradient
+    kinds = free.reshape(k, -1)[:, c].sum()  # components that sizes may tell apart
+    if size_prior is not None and min(kinds, at.sizes.bins.n_bins) > 1:
+        learned = _with_sizes(point, free.reshape(k, -1), normals[1:], n_clients, size_prior)
+        if learned is None:
+            return None
+        found, step = found + learned[0], learned[1]
+    errors = np.sqrt(np.diag(found))
+    away = np.abs(step[errors > 0]) / errors[errors > 0]
+    return found, float(away.max())
+
+
+def _inverse(information: Floats, free: Bools, normals: Floats) -> Floats | None:
+    """The inverse among free entries and across no normal, 0 elsewhere; None where it is singular."""
+    at = np.flatnonzero(free)
+    within = (
+        null_space(normals.reshape(len(normals), -1)[:, at]) if len(normals) else np.eye(len(at))
+    )
+    values, axes = np.linalg.eigh(within.T @ information[np.ix_(at, at)] @ within)
     if not (len(values) and values[0] > _SINGULAR * values[-1]):
         return None
-    axes = within @ axes
-    found = np.zeros(information.shape)
-    found[np.ix_(free, free)] = (axes / values) @ axes.T
-    return np.asarray(found[np.tri(len(found), dtype=bool)])
+    found, axes = np.zeros(information.shape), within @ axes
+    found[np.ix_(at, at)] = (axes / values) @ axes.T
+    return found
+
+
+def _with_sizes(
+    point: "Point", free: Bools, normals: Floats, n_clients: float, size_prior: float
+) -> tuple[Floats, Floats] | None:
+    """What learned sizes add to the covariance of x, and the Newton step of x with them.
+
+    With log(τ_k π_kb) for each size bin b in the place of log τ_k nothing has to sum to one. Clients
+    have not sent the information about these: it is the mean product of the scores of clients that are
+    drawn from the mixture, as many again for each bin.
+    """
+    at, rng = point.parameters(), np.random.default_rng(0)
+    (k, c), bins = at.alphas.shape, at.sizes.bins
+    before = at.weights[:, None] * at.sizes.masses
+    mass, index = before.sum(axis=0), np.arange(k * (c + bins.n_bins)).reshape(k, -1)
+    information = np.zeros((index.size, index.size))
+    for b in np.flatnonzero(n_clients * mass >= 1.0):
+        some = np.flatnonzero(before[:, b])
+        weights, n_drawn = before[some, b] / mass[b], max(_DRAWN_EACH, round(_DRAWN * mass[b]))
+        sizes = Sizes.unchecked(bins, np.eye(bins.n_bins)[np.full(len(some), b)])
+        drawn = MDM(weights, at.alphas[some], sizes, as_given=True).sample(n_drawn, rng=rng)
+        of_clients = scores(Mixture(weights, at.alphas[some]), drawn)
+        of_clients.reshape(n_drawn, -1, c + 1)[..., c] += weights  # responsibilities
+        where = index[some][:, [*range(c), c + b]].ravel()
+        products = of_clients.T @ of_clients * (mass[b] / n_drawn)
+        information[np.ix_(where, where)] += products
+    of_sizes = index[:, c:]
+    information[of_sizes, of_sizes] += size_prior * mass / n_clients
+    informed = n_clients * np.diag(information)[index] >= 1.0
+    informed[:, :c], informed[:, c:] = free[:, :c], informed[:, c:] & free[:, c:]
+    shares = at.sizes.masses * informed[:, c:]
+    total = shares.sum(axis=1, keepdims=True)
+    to_x = np.zeros((k, c + 1, k, c + bins.n_bins))  # of steps; log τ follows the mean over bins
+    each = np.arange(k)
+    to_x[each, :c, each, :c] = np.eye(c)
+    to_x[each, c, each, c:] = shares / np.where(total > 0, total, 1.0)
+    to_x = to_x.reshape(free.size, -1)
+    to_sizes = (to_x > 0).T.astype(float)
+    ends = np.zeros((len(normals), *index.shape))
+    ends[..., :c] = normals[..., :c]
+    known = _inverse(to_sizes.T @ information @ to_sizes, free, normals)
+    learned = _inverse(information, informed, ends)
+    if known is None or learned is None:
+        return None
+    image = point.image_parameters()
+    uphill = np.zeros(index.shape)
+    uphill[:, :c] = point.gradient.reshape(k, -1)[:, :c]
+    uphill[:, c:] = image.weights[:, None] * image.sizes.masses - before
+    centred = np.eye(free.size)  # what all log τ have in common changes nothing
+    logs = np.flatnonzero(free.reshape(-1) & (np.arange(free.size) % (c + 1) == c))
+    centred[np.ix_(logs, logs)] -= 1.0 / len(logs)
+    added = centred @ (to_x @ learned @ to_x.T - known) @ centred / n_clients
+    return added, centred @ to_x @ learned @ uphill.ravel()
 
 
 def gradients(weights: Floats, alphas: Floats, sums: ExpectStatistics) -> Floats:

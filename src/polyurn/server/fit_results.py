@@ -217,7 +217,7 @@ class Fit(Plotted):
     stages : tuple of ShapeScore
         The tree and the laws that were tried after the choice; the last that was kept is of `mdm`.
     no_errors : str
-        Why an exact fit has no `mdm.standard_errors`; "" if it has.
+        Why there are no `mdm.standard_errors`; "" if there are.
     """
 
     mdm: MDM = field(metadata=UNKEPT)

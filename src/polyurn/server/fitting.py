@@ -32,7 +32,7 @@ from polyurn.server.sampled import Sampled
 from polyurn.server.search import Climber, Race, Screened, Search, State
 from polyurn.server.stages import LARGEST_BENT, Bent, join, join_bent, run_stages
 from polyurn.server.starts import Landscape, landscape, random_groups, survey, with_profile
-from polyurn.typed.declared import Seed
+from polyurn.typed.declared import Floats, Seed
 from polyurn.wire import (
     Aggregator,
     Batch,
@@ -70,6 +70,8 @@ _ASK_EVERY, _ASK_FROM = 4, 8
 # Among ties the smallest number of components is chosen: those behind the best by at most so many
 # standard errors. One is generous where clients are few (experiments/choose_then_fit.py).
 _TIE = 0.25
+# With a bias of half a standard error a 95 % interval still covers 92 %.
+_NEAR = 0.5
 # Digits of a start's likelihood in a file: it need not publish more than the page shows.
 _DIGITS = 6
 
@@ -428,19 +430,29 @@ class _Rounds:
 
     def settled(self, state: State) -> tuple[MDM, int, str]:
         """The mixture of a last state, the number of lost components, and why there are no errors."""
-        sampled = self.settings.cohort_size is not None
-        mdm, n_dropped = self._populated(state, with_errors=state.converged and not sampled)
-        why = "clients do not tell the parameters apart (singular information)"
-        if mdm.covariance is not None:
-            why = ""
-        elif sampled:
+        found, why, problem = None, "", self._problem
+        if self.settings.cohort_size is not None:
             why = "cohorts are samples of the clients"
         elif not state.converged:
             why = "the search has not converged"
-        elif state.hessian is None:
-            n, upload = self._problem.hessian_cost(mdm.n_components), self.settings.max_upload
+        elif state.hessian is None or state.point is None:
+            k, upload = len(self._populated(state)[0].weights), self.settings.max_upload
+            n = problem.hessian_cost(k)
             why = f"the last rounds did not ask for their {n:,} numbers (max_upload={upload})"
-        return mdm, n_dropped, why
+        else:
+            prior = None if problem.shared_sizes else problem.size_prior
+            found = covariance(state.hessian, state.point, state.n_clients, size_prior=prior)
+            if found is None:
+                why = (
+                    "the information is singular: clients do not tell the parameters apart, or the "
+                    f"search stopped where there is no maximum (tol={self.settings.tol:g})"
+                )
+            elif found[1] > _NEAR:
+                why = (
+                    f"the search stopped {found[1]:.1f} of them before the optimum; "
+                    f"take a tol below {self.settings.tol:g}, and more rounds if it takes these"
+                )
+        return *self._populated(state, None if why or found is None else found[0]), why
 
     def _uploads(self, numbers: Sequence[int]) -> list[int]:
         """The upload of each search: all of it in a fit, else room for the same number of trials."""
@@ -532,8 +544,8 @@ class _Rounds:
         """The mixture that held-out clients scored."""
         return self._populated(climb.scored)[0]
 
-    def _populated(self, state: State, *, with_errors: bool = False) -> tuple[MDM, int]:
-        return populated(state, as_given=self._start is not None, with_errors=with_errors)
+    def _populated(self, state: State, found: Floats | None = None) -> tuple[MDM, int]:
+        return populated(state, as_given=self._start is not None, found=found)
 
     def _fitted(self, query: Query[Any]) -> Query[Any]:
         return Part(query, 0.0, 1.0 - self._held_out) if self._held_out else query
@@ -624,12 +636,11 @@ def _check_start(
 
 
 def populated(
-    state: State, *, as_given: bool = False, with_errors: bool = False
+    state: State, *, as_given: bool = False, found: Floats | None = None
 ) -> tuple[MDM, int]:
     """The best MDM without components of less than half a client, and the number of these.
 
-    `as_given` all components stay, so that they keep their numbers. `with_errors` it has a covariance,
-    unless the information is singular.
+    `as_given` all components stay, so that they keep their numbers; `found` is the covariance of all.
     """
     best = state.best
     if best is None:
@@ -639,13 +650,12 @@ def populated(
         )
     kept = as_given | (best.weights * state.n_supporting >= 0.5)
     weights, alphas = best.weights[kept] / best.weights[kept].sum(), best.alphas[kept]
-    found = None
-    if with_errors and state.hessian is not None:
+    lower = None
+    if found is not None:
         entries = np.flatnonzero(np.repeat(kept, alphas.shape[1] + 1))
-        hessian = state.hessian[np.ix_(entries, entries)]
-        found = covariance(hessian, alphas, state.n_clients)
+        lower = found[np.ix_(entries, entries)][np.tri(len(entries), dtype=bool)]
     sizes = Sizes.unchecked(best.sizes.bins, best.sizes.masses[kept])
-    mdm = MDM(weights, alphas, sizes, as_given=as_given, covariance=found)
+    mdm = MDM(weights, alphas, sizes, as_given=as_given, covariance=lower)
     return mdm, int((~kept).sum())
 
 

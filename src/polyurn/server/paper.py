@@ -97,7 +97,8 @@ def fit_paper(
         report(rounds[-1])
 
     stopped = f"asked for {counted(n_rounds, 'round')}, and did them"
-    done = Fit(mdm, tuple(rounds), converged=False, stopped=stopped)
+    why = "the paper's algorithms do not ask for the information"
+    done = Fit(mdm, tuple(rounds), converged=False, stopped=stopped, no_errors=why)
     return done.named(names_of(aggregator))
 
 

@@ -74,6 +74,7 @@ class State:
     promise: float = float("inf")
     changed: bool = False  # the clients that judged differ from those of the round before
     n_agreeing: int | None = None  # starts that ended at the leader's optimum, if that was counted
+    point: Point | None = None  # that of `best`, if all clients have judged it
     hessian: Floats | None = None  # of the mean log-likelihood at about `best`, if it was asked for
 
 
@@ -276,6 +277,7 @@ class Race:
             promise=max(c.value + 2 * c.remaining() for c in (leader, *rivals)) - leader.value,
             changed=changed,
             n_agreeing=max(leader.n_met, 1),  # a recombined leader counts itself if no start has met it
+            point=leader.point,
             hessian=leader.hessian,
         )  # fmt: skip
         new = self._recombine(ranked, len(unranked))

@@ -241,7 +241,8 @@ class _Run:
         stopped = (
             f"after {n} rounds, all that the plan has: whether it converged is not asked{sizes}"
         )
-        done = Fit(mdm, tuple(self.rounds.done), False, stopped, guarantee=guarantee)
+        why, rounds = "noise hides the information", tuple(self.rounds.done)
+        done = Fit(mdm, rounds, False, stopped, guarantee=guarantee, no_errors=why)
         return done.named(names_of(self._layer))
 
 

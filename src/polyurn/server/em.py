@@ -20,6 +20,7 @@ from polyurn.errors import ParameterError, ZeroLikelihoodError
 from polyurn.model.mdm import MAX_CONCENTRATION, MDM, at_cap
 from polyurn.model.scores import Mixture, scores
 from polyurn.model.sizes import SizeBins, Sizes
+from polyurn.server.fit_settings import check_model
 from polyurn.server.m_step_kernel import maximised
 from polyurn.typed.arrays import symmetric
 from polyurn.typed.declared import Bools, Floats
@@ -53,6 +54,10 @@ class Problem:
     category_prior: float
 
     def __post_init__(self) -> None:
+        check_model(
+            n_components=self.n_components, n_categories=self.n_categories,
+            size_prior=self.size_prior, category_prior=self.category_prior,
+        )  # fmt: skip
         if self.category_prior == 0:
             raise ParameterError(
                 "expected a positive category_prior, which keeps alphas above 0, got 0"

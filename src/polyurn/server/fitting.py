@@ -23,7 +23,6 @@ from polyurn.server.fit_settings import (
     Settings,
     SizeModel,
     check_components,
-    check_model,
     check_parts,
     few_clients,
     size_bins,
@@ -102,14 +101,17 @@ def fit_sums(
     numbers = _numbers(n_components, at_once=at_once)
     several = isinstance(n_components, Iterable)
     share = HELD_OUT if held_out is None and several else held_out
-    model = (n_categories, max_size, sizes, size_prior, category_prior)
-    smallest, largest = _problem(numbers[0], *model), _problem(numbers[-1], *model)
+    first = Problem(
+        numbers[0], n_categories, size_bins(sizes, max_size), sizes == "shared", size_prior,
+        category_prior,
+    )  # fmt: skip
+    largest = replace(first, n_components=numbers[-1])
     if share is not None:
         _check_choice(settings, share)
-    (smallest if n_components == "auto" else largest).check_upload(settings.max_upload)
+    (first if n_components == "auto" else largest).check_upload(settings.max_upload)
     random = np.random.default_rng(rng)
     rounds = _Rounds(
-        aggregator, smallest, settings, random, held_out=share, start=start, on_round=on_round
+        aggregator, first, settings, random, held_out=share, start=start, on_round=on_round
     )
     _check_shape(rounds.settings, n_categories, max_size, is_scored=share is not None)
     rounds.survey()
@@ -178,7 +180,7 @@ def _fit_one(rounds: "_Rounds", n_components: int, random: np.random.Generator) 
     rounds.climb([n_components], [random])
     climb = rounds.climbs[n_components]
     mdm, n_dropped, no_errors = rounds.settled(climb.state)
-    stopped = _reason(climb, rounds.settings, rounds.n_fitted, n_components)
+    stopped = _reason(climb, rounds.settings, rounds.n_fitted)
     agreeing = None if mdm.as_given else climb.state.n_agreeing
     return Fit(
         mdm, tuple(rounds.done), climb.state.converged, stopped, n_dropped, agreeing,
@@ -241,19 +243,6 @@ def _affordable(rounds: "_Rounds", numbers: Sequence[int], *, at_once: bool) -> 
 def _shown(state: State) -> dict[int, float]:
     """The likelihood of every start, with the digits that a file keeps."""
     return {start: round(value, _DIGITS) for start, value in state.starts.items()}
-
-
-def _problem(
-    n_components: int, n_categories: int, max_size: int, sizes: SizeModel, size_prior: float,
-    category_prior: float,
-) -> Problem:  # fmt: skip
-    """The problem to fit, after a check of all ranges."""
-    check_model(
-        n_components=n_components, n_categories=n_categories, size_prior=size_prior,
-        category_prior=category_prior,
-    )  # fmt: skip
-    bins = size_bins(sizes, max_size)
-    return Problem(n_components, n_categories, bins, sizes == "shared", size_prior, category_prior)
 
 
 @dataclass
@@ -659,10 +648,10 @@ def populated(
     return mdm, int((~kept).sum())
 
 
-def _reason(climb: _Climb, settings: Settings, n_surveyed: float, n_components: int) -> str:
+def _reason(climb: _Climb, settings: Settings, n_surveyed: float) -> str:
     """What ended the rounds, with advice if it was not convergence."""
     state, n_clients = climb.state, settings.cohort_size or n_surveyed
-    few = few_clients(n_clients, [n_components])
+    few = few_clients(n_clients, [climb.search.problem.n_components])
     if state.converged and few:
         return (
             f"converged: rounds gain less than {settings.tol:g} nats per client; so few clients tell "

@@ -182,9 +182,7 @@ def _fitted(space: StyleSpace, sums: StyleStatistics, sigmas: Floats | None, cli
     b, a, c, far = (float(mean) for mean in vector[1:5] / n_clients)
     raw = solved(vector, space.n_directions)
     kept = Estimates(raw.mean, *map(nearest_covariance, (raw.shared, raw.by_label, raw.within)))
-    clients = Clients(
-        n_clients, squared_shares=a, inverse_size=b, labels_per_point=c, n_labels=space.n_labels
-    )
+    clients = Clients(n_clients, a, b, c, space.n_labels)
     errors = standard_errors(kept, clients, vector, sigmas, radius=space.radius, clip=clip)
     return Style(
         space, kept.mean, kept.shared, kept.by_label, kept.within,

@@ -9,7 +9,7 @@ docs/privacy.md explains the algorithm and its cost.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -133,117 +133,106 @@ def fit_private(
     random, sigma = np.random.default_rng(rng), sigma_for(epsilon, delta)
     rounds = PrivateRounds(layer, sigma, plan, random, on_round=on_round)
     rounds.survey(n_categories, bins)
-    run = _Run(layer, rounds, own_sizes=sizes != "shared")
-    return _fit_several(run, numbers) if several else _fit_one(run, numbers[0])
+    return _fitted(rounds, numbers, own_sizes=sizes != "shared")
 
 
-def _fit_one(run: "_Run", n_components: int) -> Fit:
-    """The fit of one number of components."""
-    rounds, population, plan = run.rounds, run.population, run.plan
-    if n_components == 1:
-        return run.finish(PrivateStart(population.single), None)
-    seen = Sketched.ask(rounds, n_components)
-    _, alone = seen.matched(population.single, population, rounds.rng)
-    n_coordinates, sigma = (
-        n_components * (len(population.proportions) + 1),
-        rounds.sigma(plan.race[0]),
-    )
-    racers = plan.racers(n_coordinates, sigma, population.n_clients)
-    first = starts(n_components, racers[0], seen, population, rounds.rng)
-    (climber,), (single,) = run.race(run.begin(first), (*racers[1:], 1), run.begin([alone]))
-    return run.finish(climber, single.mixture)
-
-
-def _fit_several(run: "_Run", numbers: Sequence[int]) -> Fit:
-    """The race of several numbers of components in the same rounds, and the fit of the chosen one."""
-    rounds, population, plan = run.rounds, run.population, run.plan
+def _fitted(rounds: PrivateRounds, numbers: Sequence[int], *, own_sizes: bool) -> Fit:
+    """The fit of one number of components, or of the best of several that race in the same rounds."""
+    population, plan = rounds.population, rounds.plan
+    if numbers[-1] == 1:
+        return _finish(rounds, PrivateStart(population.single), None, own_sizes=own_sizes)
     seen = Sketched.ask(rounds, numbers[-1])
-    _, alone = seen.matched(population.single, population, rounds.rng)
-    first = [alone]
-    for k in numbers[1:]:
-        first += starts(k, plan.racing_each[0], seen, population, rounds.rng)
-    climbers, _ = run.race(run.begin(first), (*plan.racing_each[1:], 1), [])
+    alone = seen.matched(population.single, population, rounds.rng)[1]
+    racers, first, beside = plan.racing_each, [alone], []
+    if len(numbers) == 1:
+        n_coordinates = numbers[0] * (len(population.proportions) + 1)
+        racers = plan.racers(n_coordinates, rounds.sigma(plan.race[0]), population.n_clients)
+        first, beside = [], [alone]
+    for k in numbers:
+        first += starts(k, racers[0], seen, population, rounds.rng) if k > 1 else []
+    left = (*racers[1:], 1)
+    climbers, others = _race(rounds, _begun(rounds, first), left, _begun(rounds, beside))
+    if len(numbers) == 1:
+        return _finish(rounds, climbers[0], others[0].mixture, own_sizes=own_sizes)
     gains = rounds.compare([climber.mixture for climber in climbers], plan.choice)
     rounds.end(climbers[0].mixture)
     table = candidates_of([c.mixture for c in climbers], gains, population.n_clients)
     chosen = chosen_of(table)
     by_number = {climber.mixture.n_components: climber for climber in climbers}
     single = by_number[1].mixture if chosen > 1 else None
-    return replace(run.finish(by_number[chosen], single), raced=table)
+    return replace(_finish(rounds, by_number[chosen], single, own_sizes=own_sizes), raced=table)
 
 
-class _Run:
-    """The rounds of one fit or choice, after the survey."""
+def _begun(rounds: PrivateRounds, mixtures: Iterable[Mixture]) -> list[PrivateStart]:
+    """Climbers that begin at these mixtures."""
+    return [PrivateStart(rounds.population.floored(m, rounds.plan.early_floors)) for m in mixtures]
 
-    def __init__(self, layer: Any, rounds: PrivateRounds, *, own_sizes: bool) -> None:
-        self._layer, self.rounds, self._own_sizes = layer, rounds, own_sizes
-        self.plan, self.population = rounds.plan, rounds.population
 
-    def begin(self, mixtures: Iterable[Mixture]) -> list[PrivateStart]:
-        """Climbers that begin at these mixtures."""
-        return [PrivateStart(self.population.floored(m, self.plan.early_floors)) for m in mixtures]
+def _race(
+    rounds: PrivateRounds, climbers: list[PrivateStart], left: tuple[int, ...],
+    beside: list[PrivateStart],
+) -> tuple[list[PrivateStart], list[PrivateStart]]:  # fmt: skip
+    """The rounds of the race; return the climbers of each K that are left, the likeliest first.
 
-    def race(
-        self, climbers: list[PrivateStart], left: tuple[int, ...], beside: list[PrivateStart]
-    ) -> tuple[list[PrivateStart], list[PrivateStart]]:
-        """The rounds of the race; return the climbers of each K that are left, the likeliest first.
-
-        Only after a few steps does it show which of many starts ends at the best optimum
-        (`docs/privacy.md`), so that all take some steps. Climbers beside them are not compared.
-        """
-        for share, most in zip(self.plan.race, left, strict=True):
-            n = len(climbers)
-            of_each = [climber.mixture.n_components for climber in climbers]
-            compared = n if max(map(of_each.count, of_each)) > most else 0
-            after, gains, _ = self.rounds.climb(
-                [*climbers, *beside], share, floors=self.plan.early_floors, compared=compared
-            )
-            climbers, beside = after[:n], after[n:]
-            if compared:
-                climbers = _best_of_each(climbers, gains, most)
-            self.rounds.end(climbers[0].mixture)
-        return climbers, beside
-
-    def finish(self, climber: PrivateStart, single: Mixture | None) -> Fit:
-        """The last rounds of one mixture, and the guard, which may prefer an earlier or a single one."""
-        plan, population, before = self.plan, self.population, climber
-        bins, pooled, masses = population.sizes.bins, population.sizes.masses[0], None
-        for i, share in enumerate(plan.score):
-            left, earlier = len(plan.score) - i, climber
-            asks_sizes = self._own_sizes and left == 1 and climber.mixture.n_components > 1
-            beside = (SizeMembership(climber.mixture, bins), plan.of_sizes) if asks_sizes else None
-            floors = plan.late_floors if left <= plan.n_free else plan.early_floors
-            (climber,), _, values = self.rounds.climb(
-                [climber], share, floors=floors, shrunk=left <= plan.n_shrunk, beside=beside
-            )
-            if asks_sizes:
-                noise = self.rounds.sigma(share) / np.sqrt(plan.of_sizes)
-                expected = np.outer(population.n_clients * earlier.mixture.weights, pooled)
-                of_each = zip(values.reshape(expected.shape), expected, strict=True)
-                masses = np.array([size_masses(seen, noise, before) for seen, before in of_each])
-            self.rounds.end(climber.mixture)
-        # The average of two models with like noise is better, as far as the step between them was noise.
-        part = climber.noise * plan.score[-2] / (plan.score[-2] + plan.score[-1])
-        result = mean_mixture(climber.mixture, earlier.mixture, part)
-        if plan.guard:
-            rivals = [before.mixture] if single is None else [before.mixture, single]
-            gains = self.rounds.compare([result, *rivals], plan.guard)
-            # Noise affects the few parameters of a single component little: any gain is enough.
-            margins = np.array([0.0, _SURE, 0.0])[: len(rivals) + 1]
-            best = int((gains.values - margins * gains.noise).argmax())
-            if best:
-                result = rivals[best - 1]
-                masses = masses if result.n_components == climber.mixture.n_components else None
-            self.rounds.end(result, masses)
-        mdm = population.mdm(_multinomial(result, population), masses)
-        n, guarantee = len(self.rounds.done), self._layer.guarantee()
-        sizes = _mostly_noise(population, guarantee.epsilon)
-        stopped = (
-            f"after {n} rounds, all that the plan has: whether it converged is not asked{sizes}"
+    Only after a few steps does it show which of many starts ends at the best optimum
+    (`docs/privacy.md`), so that all take some steps. Climbers beside them are not compared.
+    """
+    for share, most in zip(rounds.plan.race, left, strict=True):
+        n = len(climbers)
+        of_each = [climber.mixture.n_components for climber in climbers]
+        compared = n if max(map(of_each.count, of_each)) > most else 0
+        after, gains, _ = rounds.climb(
+            [*climbers, *beside], share, floors=rounds.plan.early_floors, compared=compared
         )
-        why, rounds = "noise hides the information", tuple(self.rounds.done)
-        done = Fit(mdm, rounds, False, stopped, guarantee=guarantee, no_errors=why)
-        return done.named(names_of(self._layer))
+        climbers, beside = after[:n], after[n:]
+        if compared:
+            climbers = _best_of_each(climbers, gains, most)
+        rounds.end(climbers[0].mixture)
+    return climbers, beside
+
+
+def _finish(
+    rounds: PrivateRounds, climber: PrivateStart, single: Mixture | None, *, own_sizes: bool
+) -> Fit:
+    """The last rounds of one mixture, and the guard, which may prefer an earlier or a single one."""
+    plan, population, before = rounds.plan, rounds.population, climber
+    bins, pooled, masses = population.sizes.bins, population.sizes.masses[0], None
+    for i, share in enumerate(plan.score):
+        left, earlier = len(plan.score) - i, climber
+        asks_sizes = own_sizes and left == 1 and climber.mixture.n_components > 1
+        beside = (SizeMembership(climber.mixture, bins), plan.of_sizes) if asks_sizes else None
+        floors = plan.late_floors if left <= plan.n_free else plan.early_floors
+        (climber,), _, values = rounds.climb(
+            [climber], share, floors=floors, shrunk=left <= plan.n_shrunk, beside=beside
+        )
+        if asks_sizes:
+            noise = rounds.sigma(share) / np.sqrt(plan.of_sizes)
+            expected = np.outer(population.n_clients * earlier.mixture.weights, pooled)
+            of_each = zip(values.reshape(expected.shape), expected, strict=True)
+            masses = np.array([size_masses(seen, noise, before) for seen, before in of_each])
+        rounds.end(climber.mixture)
+    # The average of two models with like noise is better, as far as the step between them was noise.
+    part = climber.noise * plan.score[-2] / (plan.score[-2] + plan.score[-1])
+    result = mean_mixture(climber.mixture, earlier.mixture, part)
+    if plan.guard:
+        rivals = [before.mixture] if single is None else [before.mixture, single]
+        gains = rounds.compare([result, *rivals], plan.guard)
+        # Noise affects the few parameters of a single component little: any gain is enough.
+        margins = np.array([0.0, _SURE, 0.0])[: len(rivals) + 1]
+        best = int((gains.values - margins * gains.noise).argmax())
+        if best:
+            result = rivals[best - 1]
+            masses = masses if result.n_components == climber.mixture.n_components else None
+        rounds.end(result, masses)
+    mdm = population.mdm(_multinomial(result, population), masses)
+    n, guarantee = len(rounds.done), rounds.layer.guarantee()
+    sizes = _mostly_noise(population, guarantee.epsilon)
+    stopped = f"after {n} rounds, all that the plan has: whether it converged is not asked{sizes}"
+    done = Fit(
+        mdm, tuple(rounds.done), False, stopped, guarantee=guarantee,
+        no_errors="noise hides the information",
+    )  # fmt: skip
+    return done.named(names_of(rounds.layer))
 
 
 def _mostly_noise(population: ClientTotals, epsilon: float) -> str:

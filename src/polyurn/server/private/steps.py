@@ -287,9 +287,8 @@ class PrivateRounds:
         self, layer: Any, sigma: float, plan: Plan, rng: np.random.Generator, *,
         on_round: Callable[[Round], None] | None,
     ) -> None:  # fmt: skip
-        self.plan, self.rng = plan, rng
+        self.layer, self.plan, self.rng, self._on_round = layer, plan, rng, on_round
         self.done: list[Round] = []
-        self._layer, self._on_round = layer, on_round
         self._sigma = sigma * np.sqrt(plan.total)
 
     def sigma(self, share: float) -> float:
@@ -299,7 +298,7 @@ class PrivateRounds:
     def ask(self, query: Bounded, share: float) -> Floats:
         """The noised sum of the clients' vectors."""
         self._asked = query.n_numbers
-        answer: BoundedStatistics = self._layer.aggregate(Noised(query, self.sigma(share)), None)
+        answer: BoundedStatistics = self.layer.aggregate(Noised(query, self.sigma(share)), None)
         return answer.values
 
     def end(self, mixture: Mixture, masses: Floats | None = None) -> None:

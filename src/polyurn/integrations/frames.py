@@ -122,18 +122,12 @@ def table_features(
         for candidate in offered.found
     }
     parts = layout.category if isinstance(layout.category, tuple) else (str(layout.category),)
-    called = " × ".join(parts)
-    n_labels = offered.found[0].n_labels
-    choice = FeatureChoice.of(called, n_labels, differences)
+    choice = FeatureChoice.of(" × ".join(parts), offered.found[0].n_labels, differences)
     best = choice.recommendation.feature
     chosen = next((found for found in offered.found if found.name == best), None)
     lacking, n_absent = _lacking(arrow, own, parts, offered.found, chosen)
     return TableFeatures(
-        label=called,
-        n_labels=n_labels,
-        differences=differences,
-        recommendation=choice.recommendation,
-        sentences=(*choice.sentences, *_about(chosen, differences)),
+        **vars(choice) | {"sentences": (*choice.sentences, *_about(chosen, differences))},
         bins={found.name: found.bins for found in offered.found if found.bins is not None},
         remarks=offered.remarks,
         lacking_columns=lacking,

@@ -488,9 +488,13 @@ def test_a_refit_begins_at_a_file_and_its_components_keep_their_numbers(run):
     assert load_saved("now.json").model.as_given
     shown = run("show", "now.json").out
     assert "numbered as in the mixture that the fit began at" in " ".join(shown.split())
-    assert "±" in shown
+    assert "± is half of a 95 % interval" in " ".join(shown.split())
     errors = run("show", "now.json", "--json").json()["standard_errors"]
     assert len(errors["weights"]) == len(errors["concentrations"]) == 2
+    run("fit", "now.csv", "--start", "was.json", "--rounds", 3, "-o", "early.json")
+    early = run("show", "early.json", "--json").json()
+    assert early["standard_errors"] is None
+    assert early["no_errors"] == "the search has not converged"
     for options, words in (
         (("--components", 2), "--components has no effect with --start"),
         (("--held-out", 0.3), "--held-out has no effect with --start"),

@@ -45,13 +45,15 @@ def show_command(
         guaranteed = {"guarantee": None if guarantee is None else guarantee.to_json()}
         document = views.mdm_json(saved.model, saved.categories)
         table = views.mdm_table(saved.model, saved.categories)
+    no_errors = known.fit.no_errors if known.fit is not None else ""
     if as_json:
+        why = {"no_errors": no_errors} if no_errors else {}
         privacy = {"statement": known.privacy_in_words, **guaranteed}
-        print_json({**document, "privacy": privacy})
+        print_json({**document, **why, "privacy": privacy})
         return
     show(table)
-    if known.fit is not None and known.fit.no_errors:
-        show(Text(f"no standard errors: {known.fit.no_errors}"))
+    if no_errors:
+        show(Text(f"no standard errors: {no_errors}"))
     show(Text(f"privacy: {known.privacy_in_words}"))
     if alarm is not None:
         say(f"alarm: {alarm}")

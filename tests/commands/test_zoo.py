@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from cli_walk import assert_refused
-from polyurn import load_partition, zoo
+from polyurn import __version__, load_partition, zoo
+from polyurn.zoo.cards import MOST_AUC
 
 LABELS = [["cat", "dog", "bird"][i] for i in np.random.default_rng(0).integers(0, 3, 900)]
 
@@ -33,6 +34,40 @@ def test_a_card_has_source_licence_and_likeness(run):
         for word in ("a celebrity", "ICCV 2015", "non-commercial", "AUC", "zoo/build.py"):
             assert word in ran.out
     assert run("zoo", "show", "celeba_hair", "--json").json()["n_categories"] == 7
+
+
+def test_the_list_says_what_its_columns_and_its_star_are(run):
+    said = run("zoo").out
+    assert "median size" in said
+    for words in (
+        "α: of the best single Dirichlet",
+        "C: categories",
+        "energy ratio above the range",
+    ):
+        assert words in said
+    assert f"*: the AUC is above {MOST_AUC:.2f}" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("flights", "Dirichlet-multinomials with"), ("rodents", "Dirichlet-tree multinomials with"),
+     ("digits", "Dirichlet-tree multinomials (with laws on splits) with")],
+)  # fmt: skip
+def test_a_card_ends_with_methods_for_a_paper_and_the_source_in_bibtex(run, name, kind):
+    said = " ".join(run("zoo", "show", name).out.partition("We partition")[2].split())
+    card = zoo.card(name)
+    mdm = card.likeness["mdm"]
+    for words in (
+        f"{kind} K = {card.n_components} components",
+        f"fitted to {card.n_clients:,} natural clients (polyurn {__version__}, zoo:{name})",
+        f"an energy ratio of {mdm.energy_ratio:.2f}",
+        f"AUC of {mdm.auc.value:.2f}",
+        f"@misc{{{name}, key = {{{name}}}, title = {{{card.title}}}",
+        f"howpublished = {{{card.source}}}, note = {{Date of the data: {card.date}}} }}",
+    ):
+        assert words in said
+    alpha = card.profile.heterogeneity.alpha.value
+    assert ("about α = ∞ (∞ to ∞)" in said) == np.isinf(alpha)
 
 
 def test_an_unknown_federation_is_one_line(run, labels):

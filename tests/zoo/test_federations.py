@@ -73,6 +73,17 @@ def test_an_unknown_name_is_one_line_with_what_there_is(name, words):
             opened(name)
 
 
+def test_the_names_of_the_zoo_are_listed():
+    assert dir(pu.zoo) == ["card", "like", "load", "names", "nearest"]
+
+
+def test_a_relabelled_federation_is_shown_on_a_line_with_its_labels_and_size():
+    shown = repr(pu.zoo.like("rodents", ["x", "y", "z"], mean_size=30))
+    assert shown.startswith("Relabelled(n_categories=3 (x, y, z), mean_size=30, mdm=MDM(")
+    assert "\n" not in shown
+    assert repr(pu.zoo.like("rodents", [0, 1])).startswith("Relabelled(n_categories=2, mean_size=")
+
+
 def test_labels_may_be_numbers_or_texts():
     by_number = pu.zoo.like("flights", [0, 1, 2, 2, 2, 1])
     by_name = pu.zoo.like("flights", ["x", "y", "z", "z", "z", "y"])

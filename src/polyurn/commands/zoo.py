@@ -20,11 +20,21 @@ if TYPE_CHECKING:
     from polyurn.zoo.neighbours import Neighbours
 
 
+_LEGEND = """\
+C: categories; size: points of a client; α: of the best single Dirichlet; dispersion: 1 is chance
+AUC: of a classifier that tells simulated clients from held-out ones; 0.5 is a guess
+*: the AUC is above 0.60, or the energy ratio above the range of true clients
+polyurn zoo show NAME has a card; polyurn partition labels.csv zoo:NAME cuts"""
+
+
 def zoo_command(
     *,
     context: typer.Context,
     page: bool = option(
-        False, "Write zoo.html, their clients with your labels.", Unless("as_json")
+        False,
+        "Write zoo.html here: a page for your browser, without network, where you open your CSV, see "
+        "each federation's clients with your labels, and copy the command.",
+        Unless("as_json"),
     ),
     as_json: bool = AS_JSON,
 ) -> None:
@@ -50,7 +60,7 @@ def zoo_command(
         print_json({"federations": [to_json(one) for one in cards]})
     else:
         show(_list(cards))
-        show(Text("polyurn zoo show NAME has a card; polyurn partition labels.csv zoo:NAME cuts"))
+        show(Text(_LEGEND))
 
 
 def show_command(
@@ -67,8 +77,8 @@ def show_command(
         print_json(to_json(found))
     else:
         show(_facts(found))
-        for sentence in found.warnings:
-            show(Text(sentence))
+        for text in (*found.warnings, "", _in_a_paper(found)):
+            show(Text(text))
 
 
 def _list(cards: "list[Card]") -> "Table":
@@ -81,33 +91,55 @@ def _list(cards: "list[Card]") -> "Table":
          f"{one.likeness['mdm'].auc.value:.2f}" + ("" if one.passes else " *"))
         for one in cards
     ]  # fmt: skip
-    heads = ("name", "clients", "C", "points", "α", "dispersion", "AUC")
-    return table_of("Real federations (*: simulated clients differ)", heads, rows, left=[0])
+    heads = ("name", "clients", "C", "median size", "α", "dispersion", "AUC")
+    return table_of("Real federations", heads, rows, left=[0])
 
 
 def _facts(found: "Card") -> "Table":
     from polyurn.commands.views import table_of
 
     low, median, high = found.sizes
-    of_labels = found.profile.heterogeneity
     rows = [
         ("client", found.client),
         ("category", found.category),
-        ("source", f"{found.source} ({found.date})"),
+        ("source", found.source),
+        ("date of the data", found.date),
         ("licence of the data", found.licence),
         ("clients", f"{found.n_clients:,} of {low:,} to {high:,} points, median {median:,.0f}"),
         ("categories, K", f"{found.n_categories}, {found.n_components}"),
-        ("about Dirichlet(α)", f"{of_labels.alpha:.3g}"),
+        ("about Dirichlet(α)", f"{found.profile.heterogeneity.alpha:.3g}"),
         ("correlation", f"{found.profile.correlation:.3g}"),
         ("dispersion", f"{found.profile.dispersion:.3g}: {found.profile.in_words}"),
         ("variation of sizes", f"{found.profile.size_variation:.3g}"),
     ]
     for name, one in found.likeness.items():
-        low_ratio, high_ratio = one.energy_null
-        energy = f"energy {one.energy_ratio:.2f} [{low_ratio:.2f} to {high_ratio:.2f}]"
+        energy = "energy {:.2f} [{:.2f} to {:.2f}]".format(one.energy_ratio, *one.energy_null)
         rows.append((f"{name}, held out", f"{energy}, AUC {one.auc:.2f}"))
     rows.append(("made by", found.command))
     return table_of(f"{found.name}: {found.title}", ("", ""), rows, left=[0, 1])
+
+
+def _in_a_paper(found: "Card") -> str:
+    """A paragraph on methods, but for the words in capitals, and the source in BibTeX."""
+    mdm, splits = found.likeness["mdm"], pu.zoo.load(found.name).splits
+    alpha = f"{found.profile.heterogeneity.alpha:.3g}".replace("inf", "∞")
+    kind = "Dirichlet-multinomials" if splits is None else "Dirichlet-tree multinomials"
+    kind += " (with laws on splits)" if splits and splits.laws else ""
+    return f"""\
+We partition the training data like the clients of {found.name} (each is {found.client}; \
+{found.source}): NUMBER simulated clients are drawn from a mixture of {kind} with \
+K = {found.n_components} components that was fitted to {found.n_clients:,} natural clients \
+(polyurn {pu.__version__}, zoo:{found.name}), laid over our labels by rank, with MEAN points per client \
+in the mean. In the sense of the best single Dirichlet the natural clients are about α = {alpha}, with \
+its 95 % interval; simulated clients have an energy ratio of {mdm.energy_ratio:.2f} to held-out natural \
+ones (true clients: {mdm.energy_null[0]:.2f} to {mdm.energy_null[1]:.2f}) and a classifier tells them \
+apart with an AUC of {mdm.auc.value:.2f}. The seed is SEED.
+
+@misc{{{found.name},
+  key = {{{found.name}}}, title = {{{found.title}}},
+  howpublished = {{{found.source}}},
+  note = {{Date of the data: {found.date}}}
+}}"""
 
 
 _SHOWN = 8  # federations; --json has them all

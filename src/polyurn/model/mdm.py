@@ -524,6 +524,14 @@ class Relabelled(EqualArrays):
         scaled[empty, counts[empty].argmax(axis=1)] = 1
         return np.asarray(scaled)
 
+    def __repr__(self) -> str:
+        labels = f"{self.n_categories}" + (
+            f" ({listed(self.categories)})" if self.categories else ""
+        )
+        return (
+            f"Relabelled(n_categories={labels}, mean_size={self.mean().sum():.4g}, mdm={self.mdm})"
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Parameters:

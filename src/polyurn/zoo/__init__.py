@@ -26,3 +26,7 @@ def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'polyurn.zoo' has no attribute {name!r}")
     return getattr(import_module(f"polyurn.zoo.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

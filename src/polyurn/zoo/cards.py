@@ -105,20 +105,9 @@ class CardLikeness:
 class Card:
     """What a federation of the zoo is, where it comes from, and how good its model is.
 
-    Attributes
-    ----------
-    name, title, client, category, source, date, licence : str
-        The licence is that of the data, of which the zoo has nothing but fitted parameters.
-    caveat : str or None
-    n_clients, n_points, n_categories, n_components : int
-    sizes : (int, float, int)
-        The smallest, median and largest client.
-    profile : Profile
-    n_held_out : int
-        Clients that no model in `likeness` was fitted to.
-    likeness : mapping of str to CardLikeness
-        "mdm": the mixture; "dirichlet": the best single Dirichlet-multinomial; "iid".
-    command : str
+    The licence is that of the data, of which the zoo has nothing but fitted parameters. `sizes` are
+    those of the smallest, median and largest client. `likeness` is of "mdm", "dirichlet" (the best
+    single one) and "iid" to `n_held_out` clients that no model was fitted to.
     """
 
     name: str

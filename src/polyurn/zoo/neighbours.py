@@ -112,8 +112,7 @@ def _laid_over(mdm: MDM, pooled: Ints, sizes: Ints) -> tuple[MDM | Relabelled, .
     masses = np.bincount(bins.locate(sizes), minlength=bins.n_bins) / len(sizes)
     same = replace(mdm, sizes=Sizes(bins, np.tile(masses, (mdm.n_components, 1))))
     rule: Rule = "marginal" if mdm.splits is None else "rank"
-    n_labels = len(pooled)
-    return same.relabelled(n_labels), same.relabelled(n_labels, rule, shares=pooled)
+    return same.relabelled(len(pooled)), same.relabelled(len(pooled), rule, shares=pooled)
 
 
 def _sorted_shares(counts: NDArray[Any]) -> Floats:

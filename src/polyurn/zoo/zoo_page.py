@@ -26,15 +26,13 @@ def zoo_page() -> str:
     part = {path.name: path.read_text("utf-8") for path in files("polyurn.zoo").iterdir()
             if path.name.endswith((".html", ".css", ".js"))}  # fmt: skip
     cards = sorted(map(card, names()), key=lambda one: one.profile.heterogeneity.alpha.value)
-
-    def three_digits(text: str) -> float:
-        return float(f"{float(text):.3g}")
-
     found = {
         one.name: {
             "warnings": one.warnings,
             "words": one.profile.in_words,
-            "card": json.loads(json.dumps(to_json(one)), parse_float=three_digits),
+            "card": json.loads(
+                json.dumps(to_json(one)), parse_float=lambda text: float(f"{float(text):.3g}")
+            ),
         }
         | _packed(load(one.name))
         for one in cards

@@ -40,7 +40,7 @@ def test_the_list_says_what_its_columns_and_its_star_are(run):
     said = run("zoo").out
     assert "median size" in said
     for words in (
-        "α: of the best single Dirichlet",
+        "α: best single Dirichlet",
         "C: categories",
         "energy ratio above the range",
     ):

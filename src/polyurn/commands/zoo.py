@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 _LEGEND = """\
-C: categories; size: points of a client; α: of the best single Dirichlet; dispersion: 1 is chance
-AUC: of a classifier that tells simulated clients from held-out ones; 0.5 is a guess
+C: categories; size: points; α: best single Dirichlet; dispersion: 1 is chance
+AUC: a classifier tells simulated clients from held-out ones; 0.5 is a guess
 *: the AUC is above 0.60, or the energy ratio above the range of true clients
 polyurn zoo show NAME has a card; polyurn partition labels.csv zoo:NAME cuts"""
 

@@ -144,15 +144,15 @@ function about() { // the federation by itself
     `${card.n_clients.toLocaleString("en")} clients, as a mixture of ${card.n_components} components.`;
   $("size-help").textContent = `Empty: its own, ${Number(mean.toPrecision(3)).toLocaleString("en")}.`;
   $("match").options[1].disabled = Boolean(splits);
-  $("match-help").textContent = MATCHES[$("match").value] + (splits ? " This federation's clients cannot be given your shares." : "");
+  $("match").options[1].text = `by rank, with your shares${splits ? " (not this federation)" : ""}`;
+  $("match-help").textContent = MATCHES[$("match").value];
   $("card").replaceChildren(...facts(card).flatMap(([term, text]) => [element("dt", {}, term), element("dd", {}, text)]));
   $("warnings").replaceChildren(...warnings.map((text) => element("li", {}, text)));
 }
 function describe(given) {
-  const shown = Math.min(given.clients, SHOWN);
   $("reading").textContent = `A column is a client, a colour is a label; clients are in the order of their most frequent label. ` +
     `All rows but the shards have the sizes of the federation's clients.` +
-    (shown < given.clients ? ` The first ${shown} of ${given.clients.toLocaleString("en")} clients are shown.` : "");
+    (given.clients > SHOWN ? ` The first ${SHOWN} of ${given.clients.toLocaleString("en")} clients are shown.` : "");
   $("save-help").textContent = isOpen()
     ? "partition.json has, for each client, the rows of your CSV that it holds, counted from 0."
     : "partition.json needs an open CSV. clients.csv does not: `polyurn partition labels.csv clients.csv` makes a partition of it.";

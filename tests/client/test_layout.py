@@ -142,6 +142,13 @@ def test_the_nearest_name_is_suggested():
         find_column(["x", "label"], "lable", option="--label")
 
 
+def test_a_slip_is_never_read_as_another_column_in_silence():
+    with pytest.raises(CountsError, match=r"a column 'specie', got .*--category species"):
+        find_column(["plot", "species"], "specie", option="--category")
+    assert find_column(["plot", "Spe_cies"], "species", option="--category") == "Spe_cies"
+    assert find_column(["x", "labels"], "label", option="--category") == "labels"
+
+
 def test_one_column_is_too_few():
     with pytest.raises(CountsError, match="a column for the client and one for"):
         layout(["client,category"])

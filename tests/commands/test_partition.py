@@ -451,3 +451,32 @@ def test_labels_that_are_no_categories_are_not_refused_without_both_lists(run, t
     (tmp_path / "proxy.csv").write_text("label\nGrippe\nBrand\n")
     lists = "its values are Brand, Grippe; the categories are burn, flu"
     assert_refused(run("partition", "proxy.csv", "mdm.json", "--clients", 2), lists)
+
+
+def test_a_federations_name_without_zoo_is_not_taken_for_a_missing_option(walk):
+    ran = walk("partition", "labels.csv", "rodents", "--clients", 3)
+    assert_refused(ran, "did you mean zoo:rodents?")
+
+
+def test_rows_that_clients_share_are_never_left_unsaid(walk):
+    ran = walk("partition", "labels.csv", "zoo:rodents", "--clients", 9, "-o", "p.json")
+    assert "rows are in more than one client" in ran.err
+    assert "caution: clients hold" in ran.err
+    assert "for clients that share no row: --cover" in ran.err
+    ran = walk("partition", "labels.csv", "zoo:rodents", "--cover", "-o", "p.json")
+    assert "share" not in ran.err
+
+
+def test_test_rows_that_others_train_on_are_never_left_unsaid_even_quietly(walk):
+    given = ("partition", "labels.csv", "zoo:rodents", "--test", 0.2, "-o", "p.json", "--quiet")
+    ran = walk(*given, "--clients", 9)
+    assert ran.code == 0
+    assert "different test rows are rows that clients train on, too" in ran.err
+    assert walk(*given, "--cover").err == ""
+
+
+def test_a_text_that_may_stand_for_a_missing_label_is_remarked_on(walk):
+    with open("na.csv", "w") as file:
+        file.write("label\n" + "ant\nbee\nNA\n" * 9)
+    ran = walk("partition", "na.csv", "zoo:rodents", "--cover", "-o", "p.json")
+    assert "NA is taken as a label" in ran.err

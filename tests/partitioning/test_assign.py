@@ -1,5 +1,7 @@
 """Partitions: which proxy points each client is given."""
 
+import re
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -428,3 +430,67 @@ def test_partition_refuses_a_population_without_a_number_of_clients():
         partition(LABELS, UNIFORM)
     with pytest.raises(ParameterError, match=r"expected a population, .* got function"):
         partition(LABELS, lambda n, rng: UNIFORM.sample(n, rng=rng), n_clients=3)
+
+
+# ----------------------------------------------------------------------------- what a person is told
+
+
+@given(stocks(), tables(C), st.booleans(), SEEDS)
+def test_no_row_is_in_several_clients_without_being_counted(labels, counts, replace, seed):
+    parts = partition(labels, counts, replace=replace, rng=seed)
+    n_holders = Counter(row for mine in parts for row in set(mine.tolist()))
+    n_shared = sum(n > 1 for n in n_holders.values())
+    assert parts.report.n_shared == n_shared
+    assert parts.report.n_used == len(n_holders)
+    assert ("in more than one client" in str(parts)) == (n_shared > 0)
+    sparse_report = partition(labels, sparse.csr_array(counts), replace=replace, rng=seed).report
+    assert sparse_report.n_given == parts.report.n_given
+
+
+def test_clients_that_share_no_row_are_not_said_to():
+    few = UNIFORM.sample(8, rng=0)
+    apart = partition(LABELS, few, replace=False, shortfall="refuse", rng=0)
+    for parts in (apart, cover(LABELS, UNIFORM, rng=0)):
+        assert parts.report.n_shared == 0
+        assert len(np.unique(parts.indices)) == len(parts.indices)
+        assert "share" not in str(parts)
+        assert "more than one" not in str(parts)
+
+
+def test_more_points_than_rows_are_never_given_without_a_caution():
+    caution = r"caution: clients hold 3\.0 times as many points as there are rows; draw fewer"
+    assert re.search(caution, str(partition(LABELS, [[30, 20, 10, 40]] * 3, rng=0)))
+    assert "caution" not in str(partition(LABELS, [[30, 20, 10, 40]], rng=0))
+
+
+def test_a_category_whose_only_row_is_given_many_times_is_named():
+    parts = partition(["owl"] * 9 + ["rare"], pd.DataFrame({"owl": [1], "rare": [5]}), rng=0)
+    assert parts.report.n_repeats == 4
+    assert "4 of them of category rare, which has 1 row" in parts.report.sentences()[-1]
+
+
+def test_no_client_is_tested_in_silence_on_rows_that_clients_train_on():
+    with pytest.warns(UserWarning, match="rows that clients train on, too; .*--cover") as told:
+        split = partition(LABELS, [[10, 10, 5, 10]] * 4, test=0.2, rng=0)
+    tested = set(split.test.indices.tolist())
+    leaked = tested & set(split.indices.tolist())
+    assert str(told[0].message).startswith(f"{len(leaked)} of {len(tested)} different test rows")
+    cover(LABELS, UNIFORM, rng=0).with_test(0.2, LABELS, rng=0)  # without a warning
+
+
+def test_arguments_in_the_wrong_order_are_not_called_histograms():
+    with pytest.raises(ParameterError, match="labels first, then clients"):
+        partition(UNIFORM, LABELS, n_clients=3)
+    with pytest.raises(ParameterError, match=r"got 'rodents'; .*zoo.like\('rodents', labels\)"):
+        partition(LABELS, "rodents", n_clients=3)
+
+
+def test_too_few_points_of_a_named_category_are_not_those_of_a_number():
+    clients = pd.DataFrame({"owl": [1], "rare": [5]})
+    with pytest.raises(PartitionError, match="4 of category rare"):
+        partition(["owl"] * 9 + ["rare"], clients, shortfall="refuse")
+
+
+def test_a_missing_label_is_not_refused_without_its_position():
+    with pytest.raises(PartitionError, match="missing value, at position 0"):
+        partition([None, "owl"], pd.DataFrame({"owl": [1]}))

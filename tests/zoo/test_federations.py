@@ -1,8 +1,10 @@
 """The zoo's models and cards, and models laid over somebody's labels."""
 
+import re
 import subprocess
 import sys
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -114,3 +116,31 @@ def test_labels_that_are_none_are_refused(labels):
 def test_clients_that_are_none_are_refused(given):
     with pytest.raises(PolyurnError):
         pu.zoo.nearest(given)
+
+
+def test_missing_values_do_not_become_a_label_in_silence():
+    with pytest.raises(ParameterError, match="an empty text at position 1"):
+        pu.zoo.like("rodents", ["ant", "", "bee"])
+    with pytest.warns(UserWarning, match="NA is taken as a label"):
+        pu.zoo.like("rodents", ["ant", "NA", "bee"])
+
+
+def test_clients_over_other_labels_are_not_shown_as_a_matrix():
+    shown = repr(pu.zoo.like("rodents", ["ant", "bee"]))
+    assert "\n" not in shown
+    assert "n_categories=2 (ant, bee)" in shown
+
+
+def test_no_function_of_the_zoo_is_hidden_from_dir():
+    assert {"card", "like", "load", "names", "nearest"} <= {*dir(pu.zoo)}
+
+
+def test_no_federation_lacks_a_rule_that_the_page_does_not_name():
+    page = Path("docs/which-partition.md").read_text()
+    sentence = re.search(r"entropy\. ([^.]*) cannot be", page)[1]
+    lacking = [name for name in pu.zoo.names() if pu.zoo.load(name).splits is not None]
+    assert re.findall("`([a-z_]+)`", sentence) == lacking
+    for name in lacking:
+        with pytest.raises(ParameterError, match="cannot be given your labels' shares"):
+            pu.zoo.like(name, ["ant", "bee", "bee"], match="marginal")
+    pu.zoo.like("celeba_hair", ["ant", "bee", "bee"], match="marginal")

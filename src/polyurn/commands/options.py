@@ -35,7 +35,7 @@ def _check_seed(seed: int) -> int:
     return seed
 
 
-def _output(check: str, suffix: str = "") -> Any:
+def _output(check: str, suffix: str = "", what: str = "File to write.") -> Any:
     """`--output`, a path that a function of `storage` checks before the work and not after it."""
 
     def checked(path: Path | None) -> Path | None:
@@ -46,13 +46,15 @@ def _output(check: str, suffix: str = "") -> Any:
             getattr(import_module(f"polyurn.storage.{module}"), function)(path)
         return path
 
-    return option(None, "File to write.", "--output", "-o", callback=checked)
+    return option(None, what, "--output", "-o", callback=checked)
 
 
 OUTPUT = _output("files check_writable")
 JSON_OUTPUT = _output("files check_writable", ".json")
 TABLE_OUTPUT = _output("table_files check_table_writable")
-PARTITION_OUTPUT = _output("partitions check_partition_writable")
+PARTITION_OUTPUT = _output(
+    "partitions check_partition_writable", what="File to write: .json, or .parquet."
+)
 SEED = option(0, "Seed of everything that is random.", callback=_check_seed)
 AS_JSON = option(False, "Print the result as JSON on stdout.", "--json")
 THREADS = option(1, "Number of threads.")
@@ -172,6 +174,17 @@ class TableOptions(ColumnOptions):
     def declared(self) -> int | tuple[str, ...] | None:
         """How many categories are declared, or their names."""
         return declared_categories(self.categories)
+
+
+@dataclass(frozen=True)
+class LabelledOptions(TableOptions):
+    """As for a table of clients, for one whose rows have labels, too."""
+
+    category: str | None = option(
+        None,
+        "Column with the label of each row, in either table or both; by default 'label', or that of the "
+        "MDM file, and in CLIENTS 'category'. Several, with commas between, are crossed.",
+    )
 
 
 # ------------------------------------------------------------------------------- fits and privacy

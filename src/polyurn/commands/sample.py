@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,19 +11,20 @@ from warnings import catch_warnings, simplefilter
 import typer
 
 import polyurn as pu
-from polyurn.commands.console import print_data, print_json, say, talk
+from polyurn.commands.console import print_data, print_json, say, talk, warnings_as_sentences
 from polyurn.commands.declare import Needs, Unless, argument, option, provenance_of, refuse_options
 from polyurn.commands.options import (
     AS_JSON,
     MAP,
     PARTITION_OUTPUT,
     SEED,
+    LabelledOptions,
     RelabelOptions,
     TableOptions,
     declared_categories,
     name_map,
 )
-from polyurn.errors import ParameterError, ShortfallError, StyleWarning
+from polyurn.errors import FileError, ParameterError, ShortfallError, StyleWarning
 from polyurn.wording import counted
 
 if TYPE_CHECKING:
@@ -104,23 +106,29 @@ _ONCE = ", which gives each point once"
 def partition_command(
     *,
     context: typer.Context,
-    labels: Path = argument("PROXY", "CSV, Parquet or .npz: the proxy data, one row per point."),
+    labels: Path = argument("PROXY", "CSV, Parquet or .npz: your table, one row per point."),
     clients: Path = argument(
         "CLIENTS",
         "CSV or Parquet: (client, category, count), or one row per point; or an MDM file or "
         "zoo:NAME (`polyurn zoo`), with `--clients` or `--cover`.",
     ),
-    columns: TableOptions,
+    columns: LabelledOptions,
     laid: RelabelOptions,
     output: Path | None = PARTITION_OUTPUT,
     n_clients: int | None = option(
-        None, "Number of clients to draw from an MDM file.", "--clients", Unless("covers")
+        None,
+        "Number of clients to draw from zoo:NAME or an MDM file.",
+        "--clients",
+        Unless("covers"),
     ),
-    covers: bool = option(False, "Draw clients until every point is used, once.", "--cover"),
+    covers: bool = option(
+        False, "Draw clients until every row is used, once: they share none.", "--cover"
+    ),
     renamed: str | None = MAP,
     reuses: bool = option(
         True,
-        "A point may serve several clients, as in the paper.",
+        "A row may serve several clients, as in the paper; with --no-replace only once its category is "
+        "used up, and with `--shortfall refuse` never.",
         "--replace/--no-replace",
         Unless("covers", because=_ONCE),
     ),
@@ -153,13 +161,13 @@ def partition_command(
     seed: int = SEED,
     as_json: bool = AS_JSON,
 ) -> None:
-    """Give each client proxy points that have its histogram: (client, index), or {client: [indices]}.
+    """Divide the rows of a table among simulated clients, like those of a real federation.
 
-    `--category` is the category's column in both tables, or in the one that has it. Points of a table
-    without it have theirs in the column that the MDM file names, or in 'label'.
+    It writes, for each client, the numbers of its rows, counted from 0: (client, index), or {client:
+    [indices]}. Each client's rows have its histogram of labels.
 
-    Examples: `polyurn partition proxy.csv mdm.json --clients 500 -o partition.json`,
-    `polyurn partition proxy.csv zoo:celeba_hair --clients 500 -o partition.json`,
+    Examples: `polyurn partition labels.csv zoo:celeba_hair --clients 500 -o partition.json`,
+    `polyurn partition proxy.csv mdm.json --clients 500 -o partition.json`,
     `polyurn partition proxy.parquet clients.parquet -o partition.parquet`
     """
     from polyurn.commands.views import check_order
@@ -220,6 +228,10 @@ def _check_clients(
     from polyurn.storage.models import is_model
 
     population = context.params["population"]
+    if not is_model(clients) and not os.path.exists(clients):
+        near = get_close_matches(clients.name, pu.zoo.names(), n=1)
+        hint = f"did you mean zoo:{near[0]}?" if near else "federations of the zoo are zoo:NAME"
+        raise FileError(f"cannot read {clients}: No such file or directory; {hint}")
     if is_model(clients):
         of_tables = ["client", "count", "categories", "drop_empty"]
         refuse_options(context, of_tables, f"with the MDM file {clients}")
@@ -279,8 +291,11 @@ def _partition(
                 done = pu.partition(held.labels, held.counts, **given)
     except ShortfallError as error:
         raise error.named(held.categories) from None
+    assert done.report is not None
+    done = replace(done, report=replace(done.report, categories=held.categories))
     if not covers:
         done = replace(done, ids=held.clients)
     if test is not None:
-        done = done.with_test(test, held.labels, rng=given["rng"])
+        with warnings_as_sentences(UserWarning):
+            done = done.with_test(test, held.labels, rng=given["rng"])
     return done.renumbered(held.positions)

@@ -384,7 +384,8 @@ class MDM(Plotted, EqualArrays):
         names = check_names(None if isinstance(categories, int) else categories, n_labels)
         if self.splits is not None and rule == "marginal":
             raise ParameterError(
-                "an mdm with splits has no rule 'marginal': use 'rank' or 'random'"
+                "these clients cannot be given your labels' shares ('marginal'), because their mixture "
+                "has splits: use 'rank' or 'random' (--match rank, --match random)"
             )
         if self.splits is not None and not _is_permutation(parts):
             return Relabelled(self, parts, names)
@@ -493,6 +494,10 @@ class Relabelled(EqualArrays):
     def n_components(self) -> int:
         """The number of components of the mixture."""
         return self.mdm.n_components
+
+    def __repr__(self) -> str:
+        labels = "" if self.categories is None else f" ({listed(self.categories)})"
+        return f"Relabelled({self.mdm!r}, n_categories={self.n_categories}{labels})"
 
     def mean(self) -> Floats:
         """Expected histogram of a client, shape (n_labels,)."""

@@ -23,6 +23,8 @@ Match: TypeAlias = Mapping[str, str] | Literal["position"]
 # The names of categories, or how many they are where they have none.
 Side: TypeAlias = Sequence[str] | int
 
+# Texts that often stand for a missing value.
+_MISSING = ("na", "n/a", "nan", "null", "none")
 SIGN = " × "  # joins the values of crossed columns
 
 
@@ -68,6 +70,23 @@ def check_names(categories: Sequence[str] | None, n_categories: int) -> tuple[st
     return tuple(map(str, categories))
 
 
+def missing_remark(side: Side) -> str | None:
+    """A remark on names that often stand for missing values; None if there are none.
+
+    >>> missing_remark(["cat", "NA"])
+    'NA is taken as a label: if it stands for a missing value, leave these rows out'
+    """
+    found = [name for name in _texts(side) if name.casefold() in _MISSING]
+    return (
+        None
+        if not found
+        else (
+            f"{listed(found)} {'is' if len(found) == 1 else 'are'} taken as a label: if it stands for a "
+            "missing value, leave these rows out"
+        )
+    )
+
+
 def check_own(
     given: Sequence[str] | None, owner: object, n_categories: int
 ) -> tuple[str, ...] | None:
@@ -81,7 +100,7 @@ def check_own(
     return own if names is None else names
 
 
-def positions(theirs: Side, ours: Side, match: Match | None = None) -> Ints:
+def positions(theirs: Side, ours: Side, match: Match | None = None, *, advice: str = "") -> Ints:
     """The position of each of their categories among ours, shape (n_theirs,).
 
     By position, numbers from 0 are positions themselves, and need not all be there.
@@ -107,7 +126,7 @@ def positions(theirs: Side, ours: Side, match: Match | None = None) -> Ints:
         raise CountsError(
             f"expected {in_words(ours)}, got {in_words(theirs)}{which}; say what they are called "
             "(match={'theirs': 'ours'}, --map OLD=NEW,...), or take as many, in the same order "
-            "(match='position', --map by-position)"
+            f"(match='position', --map by-position){advice}"
         )
     return np.array([found[name] for name in names], np.int64)
 

@@ -52,7 +52,8 @@ def partition(
     """Give each client proxy points that have its histogram.
 
     A client draws from each category at random, without replacement: it holds no point twice
-    unless it asks for more than there are. With a style, each client also has a style of its own and
+    unless it asks for more than there are. Several clients may hold a point, unless `replace` is False
+    and `shortfall` "refuse", or with `cover`. With a style, each client also has a style of its own and
     prefers points of that style; the histograms are the same.
 
     Parameters
@@ -115,6 +116,13 @@ def partition(
     >>> partition(labels, IID([2, 3, 1], sizes=[2, 4]), n_clients=3, rng=0).sizes.tolist()
     [4, 2, 2]
     """
+    if isinstance(labels, str | Population):
+        raise ParameterError("expected labels first, then clients: partition(labels, clients)")
+    if isinstance(clients, str):
+        raise ParameterError(
+            f"expected clients as histograms or a population, got {clients!r}; of a federation of the "
+            f"zoo: polyurn.zoo.like({clients!r}, labels)"
+        )
     source = clients if isinstance(clients, Styled) else population
     style, features = _with_style(source, style, features)
     rng = np.random.default_rng(rng)
@@ -133,11 +141,12 @@ def partition(
         theirs, categories = categories, side_of(population, table.shape[1])
         table = table[:, np.argsort(positions(theirs, categories))]
     codes = check_labels(labels, categories, match)
+    names = None if isinstance(categories, int) else tuple(categories)
     available = np.bincount(codes, minlength=table.shape[1])
     asked = _column_sums(table)
     redrawn = np.empty(0, np.int64)
     if shortfall == "refuse":
-        _refuse(_column_max(table) if replace else asked, available)
+        _refuse(_column_max(table) if replace else asked, available, names)
     elif shortfall == "resample" and population is not None:
         table, redrawn = _resample(table, available, population, replace, rng)
     empty = np.flatnonzero((_column_sums(table) > 0) & (available == 0))
@@ -146,10 +155,11 @@ def partition(
             "clients ask for points of categories that the proxy data do not have: {}; draw clients "
             "without them, or use shortfall='resample' (--shortfall resample on the command line)",
             empty.tolist(),
+            names=names,
         )
     done = _given(
         codes, table, style, features, rng, asked=asked, redrawn=redrawn, replace=replace,
-        shortfall=shortfall,
+        shortfall=shortfall, names=names,
     )  # fmt: skip
     return done if test is None else done.with_test(test, codes, rng=rng)
 
@@ -288,15 +298,17 @@ def _given(
     cut: int = 0,
     replace: bool,
     shortfall: Shortfall,
+    names: tuple[str, ...] | None = None,
 ) -> Partition:
     """The partition of clients with these histograms, all of which can be served."""
     from polyurn.partitioning import draw_kernels as draw
 
     offsets = np.concatenate([[0], np.cumsum(client_sizes(table))])
     n_given, n_points = int(offsets[-1]), len(codes)
-    # The indices; for each proxy point its position in the urns and whether it was used; cursors.
+    # The indices and whose they are; for each proxy point its position in the urns, a client that holds
+    # it, and whether others do; cursors.
     check_memory(
-        8 * n_given + 9 * n_points + 8 * len(offsets),
+        25 * n_given + 13 * n_points + 8 * len(offsets),
         f"the indices of the {counted(n_given, 'point')} that clients ask for",
         "partition fewer clients at a time",
     )
@@ -319,16 +331,18 @@ def _given(
             cells.indptr, cells.indices, cells.data, starts, urns, cursors, indices, replace, rng
         )
     draw.shuffle_clients(offsets, indices, rng)
-    used = np.zeros(n_points, bool)
-    used[indices] = True
-    n_repeats = 0  # points of a client beyond one of each that there is
+    owners = np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets))
+    holder, shared = np.full(n_points, -1, np.int32), np.zeros(n_points, bool)
+    holder[indices] = owners  # one of those who hold it
+    shared[indices[holder[indices] != owners]] = True
+    repeats = np.zeros(len(available), np.int64)  # beyond one of each point that there is
     if (_column_max(table) > available).any():
         held = sparse.coo_array(table)
-        n_repeats = int(np.maximum(held.data - available[held.col], 0).sum())
+        np.add.at(repeats, held.col, np.maximum(held.data - available[held.col], 0))
     report = PartitionReport(
-        available=available, asked=asked, given=_column_sums(table), n_used=int(used.sum()),
-        n_repeats=n_repeats, redrawn=redrawn, cut=cut, replace=replace, shortfall=shortfall,
-        style=served,
+        available=available, asked=asked, given=_column_sums(table), n_used=int((holder >= 0).sum()),
+        n_shared=int(shared.sum()), repeats=repeats, redrawn=redrawn, cut=cut, replace=replace,
+        shortfall=shortfall, style=served, categories=names,
     )  # fmt: skip
     return Partition(offsets, indices, report)
 
@@ -357,7 +371,7 @@ def _column_max(table: Counts) -> Ints:
     return np.asarray(table.max(axis=0).toarray(), np.int64).reshape(-1)
 
 
-def _refuse(needed: Ints, available: Ints) -> None:
+def _refuse(needed: Ints, available: Ints, names: tuple[str, ...] | None) -> None:
     missing = np.maximum(needed - available, 0)
     if missing.any():
         short = np.flatnonzero(missing)
@@ -366,6 +380,7 @@ def _refuse(needed: Ints, available: Ints) -> None:
             "clients, or let points be given again (shortfall reuse)",
             short.tolist(),
             missing[short].tolist(),
+            names,
         )
 
 

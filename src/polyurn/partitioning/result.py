@@ -4,6 +4,7 @@ It is the only form of "who holds what": a million clients are two arrays, not a
 points are given to simulated clients is `assign.py`; files are `storage/partitions.py`.
 """
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from operator import index
@@ -26,6 +27,11 @@ Shortfall: TypeAlias = Literal["reuse", "refuse", "resample"]
 
 # How many clients and labels may find fewer points of their style than they ask for.
 POORLY_SERVED = 0.05
+# What to do instead where clients should not share rows.
+DISJOINT = (
+    "--cover, or --no-replace --shortfall refuse (Python: polyurn.cover, or replace=False, "
+    "shortfall='refuse')"
+)
 
 
 @checked
@@ -89,9 +95,9 @@ class PartitionReport:
     ----------
     available, asked, given : int arrays of shape (n_categories,)
         Proxy points, points that the histograms ask for, and points that clients were given.
-    n_used : int
-        How many different proxy points some client holds.
-    n_repeats : int
+    n_used, n_shared : int
+        How many different proxy points some client holds, and how many several clients hold.
+    repeats : int array of shape (n_categories,)
         How many times a client was given a point that it already holds, because it asks for more
         points of a category than there are.
     redrawn : int array of shape (n_redrawn,)
@@ -102,23 +108,32 @@ class PartitionReport:
     shortfall : str
     style : StyleReport or None
         How well the proxy data could serve clients' styles, if they have some.
+    categories : tuple of str or None
+        What the categories are called; their numbers if None.
     """
 
     available: Ints = field(repr=False)
     asked: Ints = field(repr=False)
     given: Ints = field(repr=False)
     n_used: int
-    n_repeats: int
+    n_shared: int
+    repeats: Ints = field(repr=False)
     redrawn: Ints = field(repr=False)
     cut: int
     replace: bool
     shortfall: Shortfall
     style: StyleReport | None = None
+    categories: tuple[str, ...] | None = field(default=None, repr=False)
 
     @property
     def n_given(self) -> int:
         """How many points clients hold, a point that two of them hold counted twice."""
         return int(self.given.sum())
+
+    @property
+    def n_repeats(self) -> int:
+        """How many times a client was given a point that it already holds."""
+        return int(self.repeats.sum())
 
     @property
     def n_reused(self) -> int:
@@ -142,13 +157,27 @@ class PartitionReport:
 
     def sentences(self) -> list[str]:
         """What a person wants to know about a partition."""
-        sentences = [
-            f"{counted(self.n_given, 'point')} given, {self.n_used:,} of {self.available.sum():,} "
-            "proxy points used"
-        ]
-        if self.n_repeats:
+        n_rows = int(self.available.sum())
+        given = (
+            f"{counted(self.n_given, 'point')} given: {self.n_used:,} different rows of {n_rows:,}"
+        )
+        if self.n_shared:
+            given += f"; {counted(self.n_shared, 'row is', 'rows are')} in more than one client"
+        sentences = [given]
+        if self.n_given > n_rows:
             sentences.append(
-                f"{self.n_repeats:,} times a client was given a point that it already holds"
+                f"caution: clients hold {self.n_given / n_rows:,.1f} times as many points as there are "
+                "rows; draw fewer clients"
+            )
+        if self.n_shared:
+            sentences.append(f"for clients that share no row: {DISJOINT}")
+        if self.n_repeats:
+            most = int(self.repeats.argmax())
+            name = most if self.categories is None else self.categories[most]
+            sentences.append(
+                f"{self.n_repeats:,} times a client was given a point that it already holds, "
+                f"{self.repeats[most]:,} of them of category {name}, which has "
+                f"{counted(int(self.available[most]), 'row')}"
             )
         if len(self.redrawn):
             sentences.append(
@@ -170,10 +199,10 @@ class PartitionReport:
 
     def to_json(self) -> dict[str, Any]:
         """The numbers, for JSON."""
-        counts = ("n_given", "n_used", "n_reused", "n_unused", "n_repeats", "cut", "exact")
+        counts = ("n_given", "n_used", "n_shared", "n_reused", "n_unused", "n_repeats", "cut")
         arrays = ("available", "asked", "given")
         return {
-            **{name: getattr(self, name) for name in (*counts, "replace", "shortfall")},
+            **{name: getattr(self, name) for name in (*counts, "exact", "replace", "shortfall")},
             **{name: getattr(self, name).tolist() for name in arrays},
             "n_redrawn": len(self.redrawn),
             "style": None if self.style is None else self.style.to_json(),
@@ -322,6 +351,11 @@ class Partition(Plotted):
             The category of each point.
         rng : int or numpy.random.Generator, optional
 
+        Warns
+        -----
+        UserWarning
+            Clients share points, so that some are tested on points that others train on.
+
         Examples
         --------
         >>> parts = Partition.from_lists([range(10), [10], [11, 12]])
@@ -350,6 +384,13 @@ class Partition(Plotted):
             some = np.flatnonzero(n_test)
             offsets = np.concatenate([[0], np.cumsum(n_test[some])])
             test = Partition(offsets, self.indices[tested], ids=ids[some])
+            points = np.unique(test.indices)
+            if n_trained := int(np.isin(points, self.indices[~tested]).sum()):
+                warnings.warn(
+                    f"{n_trained:,} of {counted(len(points), 'different test row')} are rows that "
+                    f"clients train on, too; for test rows that nobody trains on: {DISJOINT}",
+                    stacklevel=3,  # `checked` stands between
+                )
         offsets = np.concatenate([[0], np.cumsum(sizes - n_test)])
         return replace(self, offsets=offsets, indices=self.indices[~tested], test=test)
 
@@ -426,7 +467,8 @@ class Partition(Plotted):
             ("points", f"{len(self.indices):,}"),
             ("points of a client", f"{least:,.0f} to {most:,.0f}, half at most {middle:,.0f}"),
         ]
-        return "\n".join(aligned(rows, left=[0, 1]))
+        told = [] if self.report is None else self.report.sentences()
+        return "\n".join([*aligned(rows, left=[0, 1]), *told])
 
     def to_pandas(self) -> Any:
         """A data frame with a row for each point: the position of its client, and its own."""
@@ -461,6 +503,9 @@ def check_ids(clients: Sequence[Any] | NDArray[Any] | None, partition: Partition
     return ids
 
 
+_LAY_OVER = "; or lay a mixture over these labels (polyurn.zoo.like(mdm, labels))"
+
+
 def check_labels(labels: ArrayLike | Labels, categories: Side, match: Match | None = None) -> Ints:
     """The position of each label among the categories, by name; whole numbers are names too.
 
@@ -468,8 +513,10 @@ def check_labels(labels: ArrayLike | Labels, categories: Side, match: Match | No
     sides.
     """
     if isinstance(labels, Labels):
-        return positions(labels.categories, categories, match)[labels.labels]
+        return positions(labels.categories, categories, match, advice=_LAY_OVER)[labels.labels]
     given = plain_array(labels, "labels", error=PartitionError)
+    if given.dtype.kind == "O":
+        given = ids_of(given, "labels", error=PartitionError)  # which says where one is missing
     if given.ndim != 1:
         raise PartitionError(f"expected labels of shape (n_points,), got shape {given.shape}")
     by_name = given.dtype.kind == "U" or not isinstance(categories, int) or match is not None
@@ -477,7 +524,7 @@ def check_labels(labels: ArrayLike | Labels, categories: Side, match: Match | No
         shown, which = np.unique(given, return_inverse=True)
         whole = shown.dtype.kind in "bf" and (shown == np.rint(shown)).all()
         texts = (shown.astype(np.int64) if whole else shown).astype(str).tolist()
-        return positions(texts, categories, match)[which]
+        return positions(texts, categories, match, advice=_LAY_OVER)[which]
     given = numbers(given, "labels", error=PartitionError)
     n_categories = categories if isinstance(categories, int) else len(categories)
     # NaN fails the comparison too.

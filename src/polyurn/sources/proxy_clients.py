@@ -25,6 +25,7 @@ from polyurn.client.tables import (
 from polyurn.errors import CountsError, RowError
 from polyurn.memory import check_memory
 from polyurn.model.mdm import MDM
+from polyurn.model.names import missing_remark
 from polyurn.model.populations import Oracle, Population
 from polyurn.sources.clients import Declared, Reading, Say, read_clients, shown_categories
 from polyurn.sources.points import PointFile
@@ -92,6 +93,8 @@ def read_proxy(
     if relabelled is not None and isinstance(clients, Saved):
         shown = replace(file, table=points)
         declared = shown.shown_labels(column)
+        if (remark := missing_remark(declared)) is not None:
+            reading.say(remark)
         model = clients = relabelled(clients, declared, shown.codes(declared, column))
     of_clients = reading.with_other_category() if is_asked else reading
     if declared is None:

@@ -75,10 +75,12 @@ def clients_by_seed(
         for seed in seeds
     }
     if client_test is not None:
-        found = {
-            (name, seed): held.with_test(client_test, labels, rng=streams(name, seed)[2])
-            for (name, seed), held in found.items()
-        }
+        with catch_warnings():
+            simplefilter("ignore", UserWarning)  # simulated clients share points: the guide says so
+            found = {
+                (name, seed): held.with_test(client_test, labels, rng=streams(name, seed)[2])
+                for (name, seed), held in found.items()
+            }
     if noise_floor and true in populations and AGAIN not in populations:
         found |= {(AGAIN, seed): in_another_order(found[true, seed], seed) for seed in seeds}
     return found

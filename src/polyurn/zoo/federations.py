@@ -1,12 +1,13 @@
 """The zoo's models by name, and laid over somebody's labels."""
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
 from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM, Relabelled
-from polyurn.model.names import Labels
+from polyurn.model.names import Labels, missing_remark
 from polyurn.model.relabelling import Rule
 from polyurn.storage.documents import read_document
 from polyurn.storage.models import ZOO, ZOO_FOLDER, load_saved
@@ -89,6 +90,8 @@ def like(
     """
     mdm = load(federation) if isinstance(federation, str) else federation
     categories, shares = labels_of(labels)
+    if (remark := missing_remark(categories)) is not None:
+        warnings.warn(remark, stacklevel=3)  # `checked` stands between
     found = mdm.relabelled(categories, match, shares=shares, rng=rng)
     return found if mean_size is None else found.resized(mean_size)
 
@@ -101,7 +104,11 @@ def labels_of(labels: object) -> tuple[int | Sequence[str], Ints]:
     if len(given) == 0:
         raise ParameterError("expected a label for each point, got none")
     if given.dtype.kind in "US":
-        found, counts = np.unique(given, return_counts=True)
+        found, first, counts = np.unique(given, return_index=True, return_counts=True)
+        if not found[0]:
+            raise ParameterError(
+                f"expected labels without missing values, got an empty text at position {first[0]}"
+            )
         return tuple(found.tolist()), counts
     if given.dtype.kind not in "iu" or given.min() < 0 or given.max() >= _MOST_LABELS:
         raise ParameterError(

@@ -121,7 +121,7 @@ def test_clients_that_are_none_are_refused(given):
 def test_missing_values_do_not_become_a_label_in_silence():
     with pytest.raises(ParameterError, match="an empty text at position 1"):
         pu.zoo.like("rodents", ["ant", "", "bee"])
-    with pytest.warns(UserWarning, match="NA is taken as a label"):
+    with pytest.warns(UserWarning, match="taken as labels, and not as missing values: NA"):
         pu.zoo.like("rodents", ["ant", "NA", "bee"])
 
 

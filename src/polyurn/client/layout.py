@@ -18,8 +18,6 @@ from polyurn.wording import counted, listed
 
 Role: TypeAlias = Literal["client", "category", "count"]
 
-# Names that are looked for where none is given.
-_ROLES = ("client", "category", "count", "label")
 # Common names of such columns, only for suggestions.
 _OFTEN: Mapping[Role, tuple[str, ...]] = {
     "client": ("client", "user", "customer", "device", "owner", "writer", "person"),
@@ -208,14 +206,11 @@ def _parts(category: str | tuple[str, ...] | None) -> tuple[str | None, ...]:
 
 
 def _alike(wanted: str, names: Sequence[str]) -> str | None:
-    """The column of that name, or the only one that differs in case and punctuation alone.
-
-    Only that of a role or a label may end in -s or -id, too: another word may be a slip.
-    """
+    """The column of that name, or the only one that differs in case, punctuation or a role's ending."""
     if wanted in names:
         return wanted
     plain = _plain(wanted)
-    endings = ("", "s", "id") if plain in _ROLES else ("",)
+    endings = ("", "s", "id") if plain in ("client", "category", "count", "label") else ("",)
     alike = [name for name in names if _plain(name) in [plain + end for end in endings]]
     return alike[0] if len(alike) == 1 and plain else None
 

@@ -52,9 +52,7 @@ def _output(check: str, suffix: str = "", what: str = "File to write.") -> Any:
 OUTPUT = _output("files check_writable")
 JSON_OUTPUT = _output("files check_writable", ".json")
 TABLE_OUTPUT = _output("table_files check_table_writable")
-PARTITION_OUTPUT = _output(
-    "partitions check_partition_writable", what="File to write: .json, or .parquet."
-)
+PARTITION_OUTPUT = _output("partitions check_partition_writable", what="A .json or .parquet file.")
 SEED = option(0, "Seed of everything that is random.", callback=_check_seed)
 AS_JSON = option(False, "Print the result as JSON on stdout.", "--json")
 THREADS = option(1, "Number of threads.")
@@ -101,8 +99,8 @@ class ColumnOptions:
     client: str | None = CLIENT
     category: str | None = option(
         None,
-        "Column with the category, unless its name is 'category'; several, with commas "
-        "between, are crossed.",
+        "Column with the category, unless its name is 'category', or of points 'label'; several, with "
+        "commas between, are crossed.",
     )
     count: str | None = COUNT
     drop_missing: bool = DROP_MISSING
@@ -174,17 +172,6 @@ class TableOptions(ColumnOptions):
     def declared(self) -> int | tuple[str, ...] | None:
         """How many categories are declared, or their names."""
         return declared_categories(self.categories)
-
-
-@dataclass(frozen=True)
-class LabelledOptions(TableOptions):
-    """As for a table of clients, for one whose rows have labels, too."""
-
-    category: str | None = option(
-        None,
-        "Column with the label of each row, in either table or both; by default 'label', or that of the "
-        "MDM file, and in CLIENTS 'category'. Several, with commas between, are crossed.",
-    )
 
 
 # ------------------------------------------------------------------------------- fits and privacy

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-from warnings import catch_warnings, simplefilter
+from warnings import catch_warnings
 
 import typer
 
@@ -18,7 +18,6 @@ from polyurn.commands.options import (
     MAP,
     PARTITION_OUTPUT,
     SEED,
-    LabelledOptions,
     RelabelOptions,
     TableOptions,
     declared_categories,
@@ -112,18 +111,13 @@ def partition_command(
         "CSV or Parquet: (client, category, count), or one row per point; or an MDM file or "
         "zoo:NAME (`polyurn zoo`), with `--clients` or `--cover`.",
     ),
-    columns: LabelledOptions,
+    columns: TableOptions,
     laid: RelabelOptions,
     output: Path | None = PARTITION_OUTPUT,
     n_clients: int | None = option(
-        None,
-        "Number of clients to draw from zoo:NAME or an MDM file.",
-        "--clients",
-        Unless("covers"),
+        None, "Clients to draw from zoo:NAME or an MDM file.", "--clients", Unless("covers")
     ),
-    covers: bool = option(
-        False, "Draw clients until every row is used, once: they share none.", "--cover"
-    ),
+    covers: bool = option(False, "Draw clients until every row is used, once.", "--cover"),
     renamed: str | None = MAP,
     reuses: bool = option(
         True,
@@ -199,7 +193,7 @@ def partition_command(
     elif output is None and not as_json:
         print_data(partition_json(done))
     assert done.report is not None
-    for sentence in done.report.sentences():
+    for sentence in replace(done.report, categories=held.categories).sentences():
         say(sentence)
     if as_json:
         print_json({"n_clients": len(done), **done.report.to_json(), "seed": seed})
@@ -281,18 +275,14 @@ def _read(
 def _partition(
     held: "ProxyClients", covers: bool, given: dict[str, Any], test: float | None
 ) -> "pu.Partition":
-
     try:
-        with catch_warnings():
-            simplefilter("ignore", StyleWarning)  # the report has it
+        with catch_warnings(action="ignore", category=StyleWarning):  # the report has it
             if covers:
                 done = pu.cover(held.labels, held.population, **given)
             else:
                 done = pu.partition(held.labels, held.counts, **given)
     except ShortfallError as error:
         raise error.named(held.categories) from None
-    assert done.report is not None
-    done = replace(done, report=replace(done.report, categories=held.categories))
     if not covers:
         done = replace(done, ids=held.clients)
     if test is not None:

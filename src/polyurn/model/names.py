@@ -23,7 +23,6 @@ Match: TypeAlias = Mapping[str, str] | Literal["position"]
 # The names of categories, or how many they are where they have none.
 Side: TypeAlias = Sequence[str] | int
 
-# Texts that often stand for a missing value.
 _MISSING = ("na", "n/a", "nan", "null", "none")
 SIGN = " × "  # joins the values of crossed columns
 
@@ -70,21 +69,10 @@ def check_names(categories: Sequence[str] | None, n_categories: int) -> tuple[st
     return tuple(map(str, categories))
 
 
-def missing_remark(side: Side) -> str | None:
-    """A remark on names that often stand for missing values; None if there are none.
-
-    >>> missing_remark(["cat", "NA"])
-    'NA is taken as a label: if it stands for a missing value, leave these rows out'
-    """
+def missing_remark(side: Side) -> str:
+    """A remark on names that often stand for missing values; empty if there are none."""
     found = [name for name in _texts(side) if name.casefold() in _MISSING]
-    return (
-        None
-        if not found
-        else (
-            f"{listed(found)} {'is' if len(found) == 1 else 'are'} taken as a label: if it stands for a "
-            "missing value, leave these rows out"
-        )
-    )
+    return f"taken as labels, and not as missing values: {listed(found)}" if found else ""
 
 
 def check_own(
@@ -100,7 +88,7 @@ def check_own(
     return own if names is None else names
 
 
-def positions(theirs: Side, ours: Side, match: Match | None = None, *, advice: str = "") -> Ints:
+def positions(theirs: Side, ours: Side, match: Match | None = None) -> Ints:
     """The position of each of their categories among ours, shape (n_theirs,).
 
     By position, numbers from 0 are positions themselves, and need not all be there.
@@ -126,7 +114,8 @@ def positions(theirs: Side, ours: Side, match: Match | None = None, *, advice: s
         raise CountsError(
             f"expected {in_words(ours)}, got {in_words(theirs)}{which}; say what they are called "
             "(match={'theirs': 'ours'}, --map OLD=NEW,...), or take as many, in the same order "
-            f"(match='position', --map by-position){advice}"
+            "(match='position', --map by-position); polyurn.zoo.like(mdm, labels) lays a mixture over "
+            "other labels"
         )
     return np.array([found[name] for name in names], np.int64)
 

@@ -227,7 +227,7 @@ def cover(
         n_drawn = min(2 * n_drawn, _BATCH_CELLS // n_categories + 1)
     return _given(
         codes, np.concatenate(parts), style, features, rng, asked=asked,
-        redrawn=np.concatenate(redrawn), cut=cut, replace=False, shortfall="resample",
+        redrawn=np.concatenate(redrawn), cut=cut, replace=False, shortfall="resample", names=None,
     )  # fmt: skip
 
 
@@ -287,26 +287,16 @@ def _histograms(
 
 
 def _given(
-    codes: Ints,
-    table: Counts,
-    style: Style | None,
-    features: ArrayLike | None,
-    rng: np.random.Generator,
-    *,
-    asked: Ints,
-    redrawn: Ints,
-    cut: int = 0,
-    replace: bool,
-    shortfall: Shortfall,
-    names: tuple[str, ...] | None = None,
-) -> Partition:
+    codes: Ints, table: Counts, style: Style | None, features: ArrayLike | None,
+    rng: np.random.Generator, *, asked: Ints, redrawn: Ints, cut: int = 0, replace: bool,
+    shortfall: Shortfall, names: tuple[str, ...] | None,
+) -> Partition:  # fmt: skip
     """The partition of clients with these histograms, all of which can be served."""
     from polyurn.partitioning import draw_kernels as draw
 
     offsets = np.concatenate([[0], np.cumsum(client_sizes(table))])
     n_given, n_points = int(offsets[-1]), len(codes)
-    # The indices and whose they are; for each proxy point its position in the urns, a client that holds
-    # it, and whether others do; cursors.
+    # Indices and their owners; a point's position in the urns, a holder, whether it is shared; cursors.
     check_memory(
         25 * n_given + 13 * n_points + 8 * len(offsets),
         f"the indices of the {counted(n_given, 'point')} that clients ask for",

@@ -157,27 +157,20 @@ class PartitionReport:
 
     def sentences(self) -> list[str]:
         """What a person wants to know about a partition."""
-        n_rows = int(self.available.sum())
-        given = (
-            f"{counted(self.n_given, 'point')} given: {self.n_used:,} different rows of {n_rows:,}"
-        )
+        n_rows, n = int(self.available.sum()), self.n_given
+        sentences = [f"{counted(n, 'point')} given: {self.n_used:,} different rows of {n_rows:,}"]
+        if n > n_rows:
+            sentences[0] += f"; caution: {n / n_rows:,.1f} times as many points as rows"
         if self.n_shared:
-            given += f"; {counted(self.n_shared, 'row is', 'rows are')} in more than one client"
-        sentences = [given]
-        if self.n_given > n_rows:
-            sentences.append(
-                f"caution: clients hold {self.n_given / n_rows:,.1f} times as many points as there are "
-                "rows; draw fewer clients"
-            )
-        if self.n_shared:
+            shared = counted(self.n_shared, "row is", "rows are")
+            sentences[0] += f"; {shared} in more than one client"
             sentences.append(f"for clients that share no row: {DISJOINT}")
         if self.n_repeats:
             most = int(self.repeats.argmax())
-            name = most if self.categories is None else self.categories[most]
             sentences.append(
                 f"{self.n_repeats:,} times a client was given a point that it already holds, "
-                f"{self.repeats[most]:,} of them of category {name}, which has "
-                f"{counted(int(self.available[most]), 'row')}"
+                f"{self.repeats[most]:,} of them of category "
+                f"{self.categories[most] if self.categories else most}"
             )
         if len(self.redrawn):
             sentences.append(
@@ -283,8 +276,6 @@ class Partition(Plotted):
             Clients in the sorted order of their ids, which are `ids`.
         """
         given = ids_of(owners, "owners")
-        if len(given) == 0:
-            raise ParameterError("expected at least one client, got none")
         ids, which = np.unique(given, return_inverse=True)
         offsets = np.concatenate([[0], np.cumsum(np.bincount(which))])
         return cls(offsets, np.argsort(which, kind="stable"), ids=ids)
@@ -341,7 +332,8 @@ class Partition(Plotted):
         """The same clients, each with a share of its points set aside as `test`.
 
         A client of two points or more keeps at least one, and is tested on at least one; a client of
-        one point is not tested. Its categories are shared out as evenly as their counts allow.
+        one point is not tested. Its categories are shared out as evenly as their counts allow. Where
+        clients share points, a warning says how many test points are trained on.
 
         Parameters
         ----------
@@ -350,11 +342,6 @@ class Partition(Plotted):
         labels : array of shape (n_points,)
             The category of each point.
         rng : int or numpy.random.Generator, optional
-
-        Warns
-        -----
-        UserWarning
-            Clients share points, so that some are tested on points that others train on.
 
         Examples
         --------
@@ -467,8 +454,8 @@ class Partition(Plotted):
             ("points", f"{len(self.indices):,}"),
             ("points of a client", f"{least:,.0f} to {most:,.0f}, half at most {middle:,.0f}"),
         ]
-        told = [] if self.report is None else self.report.sentences()
-        return "\n".join([*aligned(rows, left=[0, 1]), *told])
+        sentences = [] if self.report is None else self.report.sentences()
+        return "\n".join([*aligned(rows, left=[0, 1]), *sentences])
 
     def to_pandas(self) -> Any:
         """A data frame with a row for each point: the position of its client, and its own."""
@@ -503,9 +490,6 @@ def check_ids(clients: Sequence[Any] | NDArray[Any] | None, partition: Partition
     return ids
 
 
-_LAY_OVER = "; or lay a mixture over these labels (polyurn.zoo.like(mdm, labels))"
-
-
 def check_labels(labels: ArrayLike | Labels, categories: Side, match: Match | None = None) -> Ints:
     """The position of each label among the categories, by name; whole numbers are names too.
 
@@ -513,7 +497,7 @@ def check_labels(labels: ArrayLike | Labels, categories: Side, match: Match | No
     sides.
     """
     if isinstance(labels, Labels):
-        return positions(labels.categories, categories, match, advice=_LAY_OVER)[labels.labels]
+        return positions(labels.categories, categories, match)[labels.labels]
     given = plain_array(labels, "labels", error=PartitionError)
     if given.dtype.kind == "O":
         given = ids_of(given, "labels", error=PartitionError)  # which says where one is missing
@@ -524,7 +508,7 @@ def check_labels(labels: ArrayLike | Labels, categories: Side, match: Match | No
         shown, which = np.unique(given, return_inverse=True)
         whole = shown.dtype.kind in "bf" and (shown == np.rint(shown)).all()
         texts = (shown.astype(np.int64) if whole else shown).astype(str).tolist()
-        return positions(texts, categories, match, advice=_LAY_OVER)[which]
+        return positions(texts, categories, match)[which]
     given = numbers(given, "labels", error=PartitionError)
     n_categories = categories if isinstance(categories, int) else len(categories)
     # NaN fails the comparison too.

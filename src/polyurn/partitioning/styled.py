@@ -59,15 +59,9 @@ class _Law:
 
 
 def draw_with_style(
-    style: Style,
-    features: ArrayLike,
-    codes: Ints,
-    urns: Sequence[NDArray[np.integer]],
-    table: Counts,
-    indices: Ints,
-    replace: bool,
-    rng: np.random.Generator,
-) -> StyleReport:
+    style: Style, features: ArrayLike, codes: Ints, urns: Sequence[NDArray[np.integer]],
+    table: Counts, indices: Ints, replace: bool, rng: np.random.Generator,
+) -> StyleReport:  # fmt: skip
     """Give every client its points, label by label, and say how well the proxy data could serve it.
 
     `codes`, of shape (n_points,), is the label of each proxy point, and `urns` are the points of each
@@ -119,14 +113,9 @@ def _begins(cells: sparse.csc_array) -> Ints:
 
 
 def _served_laws(
-    style: Style,
-    located: Floats,
-    codes: Ints,
-    urns: Sequence[NDArray[np.integer]],
-    cells: sparse.csc_array,
-    styles: Floats,
-    rng: np.random.Generator,
-) -> tuple[list[_Law], StyleReport]:
+    style: Style, located: Floats, codes: Ints, urns: Sequence[NDArray[np.integer]],
+    cells: sparse.csc_array, styles: Floats, rng: np.random.Generator,
+) -> tuple[list[_Law], StyleReport]:  # fmt: skip
     """The law of each label, along as many directions as the proxy data can serve: at least one.
 
     Directions are those of B + V + μμ': in the first, clients' styles are farthest from the proxy
@@ -172,14 +161,9 @@ def _law(centre: Floats, covariance: Floats, between: Floats, axes: Floats) -> _
 
 
 def _looked_at(
-    laws: Sequence[_Law],
-    located: Floats,
-    urns: Sequence[NDArray[np.integer]],
-    cells: sparse.csc_array,
-    styles: Floats,
-    style: Style,
-    rng: np.random.Generator,
-) -> StyleReport:
+    laws: Sequence[_Law], located: Floats, urns: Sequence[NDArray[np.integer]],
+    cells: sparse.csc_array, styles: Floats, style: Style, rng: np.random.Generator,
+) -> StyleReport:  # fmt: skip
     """How many points the proxy data have for some of the clients and labels."""
     from polyurn.partitioning.styled_kernels import effective_sizes
 

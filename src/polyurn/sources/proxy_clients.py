@@ -93,7 +93,7 @@ def read_proxy(
     if relabelled is not None and isinstance(clients, Saved):
         shown = replace(file, table=points)
         declared = shown.shown_labels(column)
-        if (remark := missing_remark(declared)) is not None:
+        if remark := missing_remark(declared):
             reading.say(remark)
         model = clients = relabelled(clients, declared, shown.codes(declared, column))
     of_clients = reading.with_other_category() if is_asked else reading

@@ -75,8 +75,9 @@ def clients_by_seed(
         for seed in seeds
     }
     if client_test is not None:
-        with catch_warnings():
-            simplefilter("ignore", UserWarning)  # simulated clients share points: the guide says so
+        with catch_warnings(
+            action="ignore", category=UserWarning
+        ):  # docs/training.md: they share rows
             found = {
                 (name, seed): held.with_test(client_test, labels, rng=streams(name, seed)[2])
                 for (name, seed), held in found.items()

@@ -90,7 +90,7 @@ def like(
     """
     mdm = load(federation) if isinstance(federation, str) else federation
     categories, shares = labels_of(labels)
-    if (remark := missing_remark(categories)) is not None:
+    if remark := missing_remark(categories):
         warnings.warn(remark, stacklevel=3)  # `checked` stands between
     found = mdm.relabelled(categories, match, shares=shares, rng=rng)
     return found if mean_size is None else found.resized(mean_size)
@@ -106,9 +106,7 @@ def labels_of(labels: object) -> tuple[int | Sequence[str], Ints]:
     if given.dtype.kind in "US":
         found, first, counts = np.unique(given, return_index=True, return_counts=True)
         if not found[0]:
-            raise ParameterError(
-                f"expected labels without missing values, got an empty text at position {first[0]}"
-            )
+            raise ParameterError(f"expected labels, got an empty text at position {first[0]}")
         return tuple(found.tolist()), counts
     if given.dtype.kind not in "iu" or given.min() < 0 or given.max() >= _MOST_LABELS:
         raise ParameterError(

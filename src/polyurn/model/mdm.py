@@ -495,10 +495,6 @@ class Relabelled(EqualArrays):
         """The number of components of the mixture."""
         return self.mdm.n_components
 
-    def __repr__(self) -> str:
-        labels = "" if self.categories is None else f" ({listed(self.categories)})"
-        return f"Relabelled({self.mdm!r}, n_categories={self.n_categories}{labels})"
-
     def mean(self) -> Floats:
         """Expected histogram of a client, shape (n_labels,)."""
         return np.asarray(self.factor * self.mdm.mean() @ self.parts)

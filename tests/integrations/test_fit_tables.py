@@ -50,6 +50,12 @@ def test_which_columns_were_taken_for_categories_is_not_left_to_guess():
         pu.fit(frame(patient_id=np.arange(1, len(COUNTS) + 1)), **FEW)
 
 
+def test_numbers_of_rows_are_not_taken_for_counts_of_a_category():
+    with pytest.raises(CountsError, match="'sample' seems to hold ids"):
+        pu.fit(frame(sample=np.arange(1, len(COUNTS) + 1)), **FEW)
+    assert "sample" in pu.fit(frame(sample=np.arange(len(COUNTS)) // 2), **FEW).taken
+
+
 def test_an_index_of_a_data_frame_is_not_a_category():
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(COUNTS, columns=NAMES, index=[f"h{i}" for i in range(len(COUNTS))])

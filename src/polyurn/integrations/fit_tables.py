@@ -28,6 +28,9 @@ from polyurn.typed.arguments import checked
 from polyurn.wire import Aggregator
 from polyurn.wording import counted, listed
 
+# So many counts that go up by one from row to row number the rows.
+_FEWEST_IDS = 10
+
 
 @checked
 def fit(
@@ -192,7 +195,7 @@ def _table(table: object, n_categories: int | None) -> tuple[Counts, tuple[str, 
         read = layout_histograms(frame, layout, shown)
         counts = check_counts(read.counts, n_categories=n_categories)
         return counts, read.categories, "; ".join(layout.remarks)
-    ids = [name for name in names if name.casefold().endswith("id")]
+    ids = [name for name in names if name.casefold().endswith("id") or _numbers_rows(frame, name)]
     if ids:
         raise CountsError(
             f"expected columns of counts, and column {ids[0]!r} seems to hold ids: call it 'client', or "
@@ -202,6 +205,12 @@ def _table(table: object, n_categories: int | None) -> tuple[Counts, tuple[str, 
     columns = np.stack([column_counts(frame, name) for name in names], axis=1)
     how = f"one row per client; the categories are {listed(names)}"
     return check_counts(columns, n_categories=n_categories), tuple(names), how
+
+
+def _numbers_rows(frame: Any, name: str) -> bool:
+    """Whether a column goes up by one from row to row."""
+    values = frame.column(name).to_numpy()
+    return len(values) >= _FEWEST_IDS and bool((np.diff(values) == 1).all())
 
 
 def _is_numeric(frame: Any, name: str) -> bool:

@@ -271,6 +271,7 @@ class Fit(Plotted):
         lines += [one for one in (self.taken, many_components(self.mdm)) if one]
         lines += [f"no standard errors: {self.no_errors}"] if self.no_errors else []
         lines += aligned([HEADS, *component_rows(self.mdm)], left=[4])
+        lines += ["± is half of a 95 % interval"] if self.mdm.covariance is not None else []
         if self.candidates:
             tried = [
                 (

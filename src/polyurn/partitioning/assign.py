@@ -296,9 +296,9 @@ def _given(
 
     offsets = np.concatenate([[0], np.cumsum(client_sizes(table))])
     n_given, n_points = int(offsets[-1]), len(codes)
-    # Indices and their owners; a point's position in the urns, a holder, whether it is shared; cursors.
+    # The indices; for each proxy point its position in the urns and who holds it; cursors.
     check_memory(
-        25 * n_given + 13 * n_points + 8 * len(offsets),
+        8 * n_given + 12 * n_points + 8 * len(offsets),
         f"the indices of the {counted(n_given, 'point')} that clients ask for",
         "partition fewer clients at a time",
     )
@@ -321,18 +321,15 @@ def _given(
             cells.indptr, cells.indices, cells.data, starts, urns, cursors, indices, replace, rng
         )
     draw.shuffle_clients(offsets, indices, rng)
-    owners = np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets))
-    holder, shared = np.full(n_points, -1, np.int32), np.zeros(n_points, bool)
-    holder[indices] = owners  # one of those who hold it
-    shared[indices[holder[indices] != owners]] = True
+    n_used, n_shared = draw.count_held(offsets, indices, np.full(n_points, -1, np.int32))
     repeats = np.zeros(len(available), np.int64)  # beyond one of each point that there is
     if (_column_max(table) > available).any():
         held = sparse.coo_array(table)
         np.add.at(repeats, held.col, np.maximum(held.data - available[held.col], 0))
     report = PartitionReport(
-        available=available, asked=asked, given=_column_sums(table), n_used=int((holder >= 0).sum()),
-        n_shared=int(shared.sum()), repeats=repeats, redrawn=redrawn, cut=cut, replace=replace,
-        shortfall=shortfall, style=served, categories=names,
+        available=available, asked=asked, given=_column_sums(table), n_used=n_used, n_shared=n_shared,
+        repeats=repeats, redrawn=redrawn, cut=cut, replace=replace, shortfall=shortfall,
+        style=served, categories=names,
     )  # fmt: skip
     return Partition(offsets, indices, report)
 

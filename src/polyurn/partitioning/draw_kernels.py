@@ -69,6 +69,22 @@ def shuffle_clients(offsets, indices, rng):
             points[last], points[other] = points[other], points[last]
 
 
+@njit(cache=True, nogil=True)
+def count_held(offsets, indices, holders):
+    """How many points some client holds, and how many several do; `holders` (n_points,) begins as -1."""
+    n_used, n_shared = 0, 0
+    for client in range(len(offsets) - 1):
+        for at in range(offsets[client], offsets[client + 1]):
+            holder = holders[indices[at]]
+            if holder == -1:
+                holders[indices[at]] = client
+                n_used += 1
+            elif holder not in (client, -2):
+                holders[indices[at]] = -2  # several
+                n_shared += 1
+    return n_used, n_shared
+
+
 @njit(nogil=True, inline="always")
 def _draw(urns, urn, n, drawn, indices, at, m, rng):
     """Write m points to `indices` from `at` on; return how many points of the urn are gone then.

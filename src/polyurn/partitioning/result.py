@@ -473,11 +473,7 @@ class Partition(Plotted):
 
 
 def check_ids(clients: Sequence[Any] | NDArray[Any] | None, partition: Partition) -> NDArray[Any]:
-    """The ids of a partition's clients, these or its own, which differ also as text; else 0, 1, ...
-
-    A `ParameterError` if there are too few or too many, or two are the same: one of the two would be
-    lost.
-    """
+    """The ids of a partition's clients, these or its own, all different as text; else 0, 1, ..."""
     own = np.arange(len(partition)) if partition.ids is None else partition.ids
     ids = own if clients is None else ids_of(clients, "client ids")
     n_different = len({str(client) for client in ids.tolist()})

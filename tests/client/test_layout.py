@@ -26,6 +26,9 @@ class Told:
     def is_whole(self, name):
         return name in self.whole
 
+    def is_number(self, name):
+        return name in self.whole
+
     def n_distinct(self, name):
         return len(self) if name in self.distinct else self.values.get(name, 2)
 

@@ -275,3 +275,13 @@ def test_frames_are_not_changed_by_reading_them():
     before = table.copy()
     table_histograms(table, categories=2, count="count")
     assert_array_equal(table.to_numpy(), before.to_numpy())
+
+
+@pytest.mark.parametrize("wrong", [-3, 3.5])
+def test_one_wrong_count_of_a_wide_table_is_not_taken_for_another_layout(wrong):
+    table = pa.table({
+        "sample": [f"s{i}" for i in range(4)], "flu": [1, 2, 3, 4], "burn": [0, 2, 2, 5],
+        "cold": [2, 1, 1, 1], "gout": [1, wrong, 2, 2],
+    })  # fmt: skip
+    with pytest.raises(CountsError, match=f"'gout', got {wrong}"):
+        table_histograms(table, categories=4)

@@ -36,6 +36,10 @@ class ColumnValues(Protocol):
         """Whether a column has whole numbers only, of at least 0."""
         ...
 
+    def is_number(self, name: str) -> bool:
+        """Whether a column has numbers, which need not be counts."""
+        ...
+
     def n_distinct(self, name: str) -> int:
         """How many values a column has."""
         ...
@@ -236,7 +240,8 @@ def _wide(
         if len(wide) < 2:
             return None
     else:
-        texts = [name for name in names if name != client and not values.is_whole(name)]
+        # A number that is no count is one client's mistake, which its line tells: not another layout.
+        texts = [name for name in names if name != client and not values.is_number(name)]
         if client is None and len(texts) == 1:
             (client,), texts = texts, []
         wide = tuple(name for name in names if name != client)

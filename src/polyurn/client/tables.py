@@ -119,7 +119,17 @@ class _ColumnValues:
     table: "pa.Table"
 
     def is_whole(self, name: str) -> bool:
-        return _is_whole(without_missing(self.table, [name])[0], name)
+        return self._can(column_counts, name)
+
+    def is_number(self, name: str) -> bool:
+        return self._can(numbers_of, name)
+
+    def _can(self, read: Callable[["pa.Table", str], object], name: str) -> bool:
+        try:
+            read(without_missing(self.table, [name])[0], name)
+        except CountsError:
+            return False
+        return True
 
     def n_distinct(self, name: str) -> int:
         return len(distinct_values(plain_column(without_missing(self.table, [name])[0], name))[0])
@@ -303,7 +313,7 @@ def check_wide(
     """Refuse columns of numbers that are no categories of a model, if it has others that are lacking."""
     shown = {*renamed(layout.wide, match)}
     lacking = [name for name in names if name not in shown]
-    others = [name for name in layout.unread if name and _is_whole(table, name)]
+    others = [name for name in layout.unread if name and _ColumnValues(table).is_whole(name)]
     if lacking and others and match != "position":
         raise CountsError(
             f"expected a column for each of the categories {listed(names)}, got none for "
@@ -315,7 +325,7 @@ def check_wide(
 def _refuse_unread_counts(table: "pa.Table", layout: Layout) -> None:
     """Refuse a table whose counts may be in a column that was not read."""
     for name in layout.unread:
-        if not name or not _is_whole(table, name):
+        if not name or not _ColumnValues(table).is_whole(name):
             continue
         # A column that only numbers the rows from 0 is not one of counts.
         if (numbers_of(table, name) != np.arange(len(table))).any():
@@ -324,15 +334,6 @@ def _refuse_unread_counts(table: "pa.Table", layout: Layout) -> None:
                 f"numbers: if they are the counts, say so (--count {name}, or count={name!r}); if every "
                 "row is one point, --count 1"
             )
-
-
-def _is_whole(table: "pa.Table", name: str) -> bool:
-    """Whether a column holds only whole numbers of at least 0."""
-    try:
-        column_counts(table, name)
-    except CountsError:
-        return False
-    return True
 
 
 def observed_codes(

@@ -383,7 +383,7 @@ def test_a_fit_goes_on_after_a_node_was_killed_and_has_joined_again(four, tmp_pa
     code, said = run.end()
     assert code == 2
     assert "3 of 4 nodes can be asked, 4 are needed" in said
-    assert "refused: 3 (the transport says that it failed)" in said
+    assert "refused: node-3 (the transport says that it failed)" in said
     JOINED.append(rejoin(made, 3))
     assert_same(fit_of(made, tmp_path, *wanted).result(), whole)
 
@@ -463,9 +463,9 @@ def test_below_the_threshold_of_a_secure_sum_there_is_a_named_error_in_time(six,
     assert code == 2
     # A node that has sent its masked numbers before it dies is not missed in this sum.
     left, named = re.search(
-        r"(\d) of 6 nodes .* 5 are needed; .*refused: ([\d, ]+) \(", said
+        r"(\d) of 6 nodes .* 5 are needed; .*refused: ([\w, -]+) \(", said
     ).groups()
-    gone = {int(number) for number in named.split(", ")}
+    gone = {int(name.removeprefix("node-")) for name in named.split(", ")}
     assert len(gone) == 6 - int(left)
     assert gone <= {1, 2, 3, 4}
     assert not (tmp_path / "mdm.json").exists()

@@ -165,8 +165,9 @@ def test_too_few_nodes_with_records_are_one_line_that_says_who_lacks_what(tmp_pa
     with pytest.raises(NodesError):
         perform(here.exchange, folder)
     assert folder.failure.endswith(
-        "refused: 1 (it has histograms only, and the question needs records), 3 (its "
-        "records have another number of features than the question)"
+        "refused: node-1 (it has histograms only, and the question needs records), node-3 (its "
+        "records have another number of features than the question); they refuse it again until that "
+        "changes and they join again"
     )
     assert not folder.result.exists()
 
@@ -177,7 +178,9 @@ def test_what_goes_wrong_is_written_down_before_it_is_raised(here):
     folder = here.job()
     with pytest.raises(NodesError):
         perform(here.exchange, folder)
-    assert folder.failure == "1 of 3 nodes are connected after 60 s, 3 are needed"
+    missing = "missing: node-1, node-2, excluded: none, refused: none"
+    assert folder.failure == f"1 of 3 nodes are connected after 60 s, 3 are needed; {missing}"
+    assert folder.events()[0] == {"missing": ["node-1", "node-2"]}  # before it waits
     assert alive(folder.pid) is None
     assert not folder.result.exists()
 

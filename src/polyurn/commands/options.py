@@ -346,6 +346,8 @@ class NodeOptions:
         asked = asdict(named_values(self.terms, Terms, "--terms", secure=not self.plain))
         if privacy.no_privacy:
             return asked
+        if privacy.epsilon is not None and privacy.delta is None:
+            raise ParameterError("expected --delta, too: 1e-6, say")
         if privacy.epsilon is None or privacy.delta is None:
             raise ParameterError(
                 "expected --epsilon and --delta (1 and 1e-6, say: `polyurn privacy plan` shows what "

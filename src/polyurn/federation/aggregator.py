@@ -97,6 +97,8 @@ class FederatedAggregator:
     clients_per_node : int
         The declared largest number of clients of a node. An answer beyond this number times the bounds
         of one client is refused, and a node with more clients does not answer.
+    names : mapping of nodes to names, optional
+        What errors call the nodes, all of which are expected; by default their numbers.
     expected : int
         Before the first round, wait until this many nodes are connected, at most `terms.settling`
         seconds; no more nodes than the roster has.
@@ -118,6 +120,7 @@ class FederatedAggregator:
         *,
         roster: object = None,
         clients_per_node: int = 1,
+        names: Mapping[int, str] | None = None,
         expected: int = 0,
         rng: Seed = None,
         on_change: Callable[[int, Mapping[int, str], Sequence[int]], None] = lambda *_: None,
@@ -139,8 +142,7 @@ class FederatedAggregator:
         self._roster: Any = roster if terms.secure else None
         self._expected, self._rng, self._tally = expected, np.random.default_rng(rng), Tally()
         self._on_change, self._free = on_change, set[int]()
-        self._known: set[int] = set()
-        self._present: set[int] = set()
+        self._names, self._known, self._present = names or {}, set[int](), set[int]()
         self._n_begun = 0  # rounds, with those that were left out
 
     @property
@@ -194,10 +196,10 @@ class FederatedAggregator:
         while (n_there := len(self._exchange.nodes())) < expected and time.monotonic() < end:
             time.sleep(_LOOK)
         if expected and n_there < self._terms.min_nodes:
-            self._expected = expected
+            self._expected, self._present = expected, set(self._exchange.nodes())
             raise NodesError(
                 f"{n_there} of {expected} nodes are connected after {self._terms.settling:g} s, "
-                f"{self._terms.min_nodes} are needed",
+                f"{self._terms.min_nodes} are needed; {self._absent()}",
                 n_there, self._terms.min_nodes,
             )  # fmt: skip
 
@@ -237,6 +239,8 @@ class FederatedAggregator:
                 if is_over or n_attempts > self._terms.retries:
                     times, n_left = counted(n_attempts, "attempt"), getattr(error, "n_nodes", 0)
                     text = f"no sum in {times}: {error}; {self._absent()}"
+                    if is_over and attempt.declined:
+                        text += "; they refuse it again until that changes and they join again"
                     raise NodesError(text, n_left, needed) from error
                 failed = f"{error}; {self._absent()}"
                 continue
@@ -276,13 +280,18 @@ class FederatedAggregator:
         chosen = rng.choice(len(free), size=cohort_size, replace=False)
         return [free[index] for index in sorted(chosen)], needed
 
+    def _named(self, nodes: Collection[int]) -> str:
+        return listed([self._names.get(node, node) for node in nodes])
+
     def _absent(self) -> str:
         by_reasons: dict[str, list[int]] = {}
         for node, whys in self._tally.refused.items():
             by_reasons.setdefault("; ".join(whys), []).append(node)
-        refused = [f"{listed(nodes)} ({why})" for why, nodes in by_reasons.items()]
-        excluded = listed(list(self._tally.excluded))
-        return f"excluded: {excluded}, refused: {', '.join(refused) or 'none'}"
+        refused = [f"{self._named(nodes)} ({why})" for why, nodes in by_reasons.items()]
+        excluded = self._named(self._tally.excluded)
+        missing = sorted((self._known | self._names.keys()) - self._present)
+        gone = f"missing: {self._named(missing)}, " * bool(missing)
+        return f"{gone}excluded: {excluded}, refused: {', '.join(refused) or 'none'}"
 
 
 class Tally:

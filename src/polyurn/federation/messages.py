@@ -231,7 +231,7 @@ class Refusal(IntEnum):
     NO_ANSWER = 11, "its clients have no answer to the question", False
     FAILED = 12, "it failed", False
     PRIVATE_ONLY = 13, "it answers only with its own noise: --epsilon, or join with --allow-exact"
-    BUDGET_SPENT = 14, "the question would cost more privacy than its owner allows"
+    BUDGET_SPENT = 14, "it would cost more privacy than most_epsilon in its policy.toml allows"
     TOO_LITTLE_NOISE = 15, "the question has less noise than it demands, or more than there is"
     NO_RECORDS = 16, "it has histograms only, and the question needs records"
     OTHER_FEATURES = 17, "its records have another number of features than the question"

@@ -66,12 +66,14 @@ def _perform(exchange: Exchange, folder: JobFolder) -> None:
     names = {node.number: node.name for node in federation.nodes}
     nodes = FederatedAggregator(
         exchange, job, roster=federation.roster, clients_per_node=federation.clients_per_node,
-        expected=len(names), rng=job.seed if isinstance(job, MixtureJob) else None,
+        names=names, expected=len(names), rng=job.seed if isinstance(job, MixtureJob) else None,
         on_change=lambda number, left, joined: folder.tell({
             "round": number, "left": {names[node]: why for node, why in left.items()},
             "joined": [names[node] for node in joined],
         }),
     )  # fmt: skip
+    if missing := sorted(names.keys() - set(exchange.nodes())):
+        folder.tell({"missing": [names[node] for node in missing]})
     try:
         if isinstance(job, MixtureJob):
             _learn_mixture(nodes, files, job, folder)

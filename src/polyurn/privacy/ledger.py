@@ -298,12 +298,13 @@ class PrivacyLedger:
             of_renewal = Budget(renewal.epsilon, budget.delta)
             caps += [(of_renewal, f" for {period}", "wait for the next period", of_period)]
         for cap, whose, otherwise, some in caps:
-            together = [*sigmas, *(charge.sigma for charge in some)]
-            if not cap.allows(together):
+            before = [charge.sigma for charge in some]
+            if not cap.allows(together := [*sigmas, *before]):
+                has_rest = epsilon_of(before, budget.delta) < 0.99 * cap.epsilon
                 raise BudgetError(
                     f"{what} would bring epsilon to {epsilon_of(together, budget.delta):.4g} of "
-                    f"{cap.epsilon:g}{whose} (delta {budget.delta:g}); it was not asked: take more "
-                    f"noise (a smaller epsilon), or {otherwise}"
+                    f"{cap.epsilon:g}{whose} (delta {budget.delta:g}); it was not asked: "
+                    f"{'take more noise (a smaller epsilon), or ' * has_rest}{otherwise}"
                 )
         return now
 

@@ -16,6 +16,7 @@ def test_a_federation_is_made_and_what_to_do_next_is_said(run):
     assert ran.code == 0
     assert ran.out == ""
     assert "made fed for 2 nodes at localhost:8000" in ran.err
+    assert "3 categories, at most 12 points a client, at most 1,000 clients a node" in ran.err
     assert "whoever has this folder can speak for them" in " ".join(ran.err.split())
     assert "next: polyurn federation up fed" in ran.err
     federation = FederationFolder("fed").read()

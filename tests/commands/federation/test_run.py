@@ -6,7 +6,9 @@ from dataclasses import asdict, replace
 import pytest
 
 from cli_walk import assert_refused
-from polyurn import LocalAggregator, Tree, fit, fit_private
+from polyurn import LocalAggregator, Tree, fit, fit_private, open_ledger
+from polyurn.commands.federation import following as federated
+from polyurn.errors import BudgetError, FileError, NodesError
 from polyurn.federation.folder import FederationFolder
 from polyurn.federation.jobs import MixtureJob
 from polyurn.storage.models import save
@@ -78,7 +80,8 @@ def test_a_damaged_federation_is_named(run, fed):
 
 
 def test_whether_there_is_a_guarantee_has_to_be_said(run, fed):
-    for options in ((), ("--epsilon", 1), ("--delta", 1e-6)):
+    assert_refused(run("federation", "run", "fed", "--epsilon", 1), "expected --delta, too")
+    for options in ((), ("--delta", 1e-6)):
         assert_refused(
             run("federation", "run", "fed", *options),
             "expected --epsilon and --delta (1 and 1e-6, say",
@@ -114,8 +117,6 @@ def test_a_run_with_a_guarantee_needs_a_server_like_any_other(run, fed):
 @pytest.fixture
 def played(monkeypatch, fed):
     """The jobs of a server that chooses in private, among clients of this process."""
-    from polyurn.commands.federation import following as federated
-
     jobs = []
 
     def perform(_, folder):
@@ -163,7 +164,6 @@ def test_a_private_run_as_json_has_its_guarantee_and_candidates(run, played):
 @pytest.fixture
 def left(monkeypatch, fed):
     """A server that loses node-3 after the second round, and gets it back after the third."""
-    from polyurn.commands.federation import following as federated
 
     def perform(_, folder):
         done = fit(LocalAggregator(COUNTS), n_components=1, n_categories=3, max_size=12, rng=0)
@@ -197,3 +197,34 @@ def test_a_node_that_leaves_is_one_line_as_it_happens_and_one_at_the_end(run, le
     last = "without node-3 in round 3: it did not reply in time"
     assert lines.index(back) < lines.index(last)
     assert last in run("show", "mdm.json").err.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("error", "asks", "said"),
+    [
+        (FileError("other settings"), False, "error: other settings\n"),
+        (BudgetError("no budget"), False, "error: no budget\n"),
+        (BudgetError("no budget"), True, "error: no budget; what was asked is charged to {0}\n"),
+        (NodesError("few"), False, "error: few; repeat the command to go on from {1}\n"),
+        (NodesError("few"), True, "go on from {1}, and what was asked is charged to {0}\n"),
+    ],
+)
+def test_nobody_is_told_to_repeat_a_command_that_fails_again_or_not_told_what_was_charged(
+    run, fed, monkeypatch, error, asks, said
+):
+    ledger = FederationFolder(fed).ledger
+
+    def perform(_, folder):
+        folder.tell({"missing": ["node-2"]})
+        if asks:
+            open_ledger(ledger, epsilon=1.0, delta=1e-6).charge("survey", 9.0, 39)
+        raise error
+
+    monkeypatch.setattr(federated, "alive", lambda pid: 1)
+    monkeypatch.setattr(federated.server_process, "perform", perform)
+    ran = run(*PRIVATE, "--components", 1, "--checkpoint", "rounds")
+    assert ran.err.endswith(said.format(ledger, fed.parent / "rounds"))
+    assert "waiting up to 60 s for node-2" in ran.err
+    if not asks:
+        ran = run(*PRIVATE, "--components", 1)
+        assert ran.err.endswith("few; nothing was asked\n" if "few" in said else said)

@@ -58,8 +58,9 @@ def test_a_server_that_is_down_is_said_with_what_to_do(run, fed, proxy):
 
 
 def test_whether_there_is_a_guarantee_has_to_be_said(run, fed, proxy):
-    for options in ((), ("--epsilon", 1), ("--delta", 1e-6)):
+    for options in ((), ("--delta", 1e-6)):
         assert_refused(run(*STYLE, *options), "expected --epsilon and --delta", "or --no-privacy")
+    assert_refused(run(*STYLE, "--epsilon", 1), "expected --delta, too")
 
 
 @pytest.mark.parametrize(
@@ -264,10 +265,10 @@ def test_without_a_file_the_directions_are_shown_and_as_json_with_the_guarantee(
 @pytest.mark.parametrize(
     ("asked", "how", "kept"),
     [
-        (EXACT, "", "nothing was kept"),
+        (EXACT, "", "nothing was asked"),
         (EXACT, "entered in", "nothing was kept"),
         (PRIVATE, "charged to", "nothing was kept"),
-        (MIXTURE, "charged to", "nothing was kept (no --checkpoint)"),
+        (MIXTURE, "charged to", "nothing was kept"),
     ],
     ids=["exact", "exact and asked", "private", "private mixture"],
 )

@@ -5,8 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+import polyurn as pu
 from cli_walk import assert_refused
+from federation_jobs import job_of
 from polyurn.federation.folder import FederationFolder
+from polyurn.federation.jobs import JobFolder
 from polyurn.federation.keys import Certified, expiry, make_server
 
 
@@ -56,4 +59,16 @@ def test_a_federation_that_is_down_says_so(run, fed):
 def test_ending_what_is_not_there_is_no_mistake(run, fed):
     ran = run("federation", "down", "fed")
     assert ran.code == 0
-    assert "which was down" in ran.err
+    assert ran.err == "the server was down already; no node was running\n"
+
+
+def test_a_status_does_not_hide_what_was_spent_and_what_a_run_asked(run, fed):
+    place = FederationFolder(fed)
+    job = job_of(fed, epsilon=1.0, delta=1e-6, trust="distributed")
+    JobFolder.make(place.runs, job).fail("too few nodes")
+    pu.open_ledger(place.ledger, epsilon=1.5, delta=1e-6).charge("survey", 4.2247, 39)
+    said = run("federation", "status", "fed").err
+    assert "run 0001, mixture, epsilon 1: failed: too few nodes\n" in said
+    assert "ledger: epsilon 1 of 1.5 is spent (delta 1e-06)\n" in said
+    state = run("federation", "status", "fed", "--json").json()
+    assert (state["runs"][0]["asks"], round(state["epsilon_spent"], 3)) == ("mixture", 1.0)

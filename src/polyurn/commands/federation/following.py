@@ -9,7 +9,7 @@ import typer
 import polyurn as pu
 from polyurn.commands.console import INTERRUPTED, say, talk
 from polyurn.commands.progress import NOISED, STARTING, learning_progress
-from polyurn.errors import FederationError, PolyurnError
+from polyurn.errors import BudgetError, FederationError, FileError, ParameterError, PolyurnError
 from polyurn.federation import server_process
 from polyurn.federation.folder import FederationFolder
 from polyurn.federation.https.asking import HttpsExchange
@@ -33,37 +33,42 @@ def perform(files: FederationFolder, job: AnyJob) -> JobFolder:
             def on_event(event: Mapping[str, Any]) -> None:
                 if "number" in event:
                     on_round(event)
+                elif "missing" in event:
+                    say(f"waiting up to {job.settling:g} s for {listed(event['missing'])}")
                 elif isinstance(job, MixtureJob) and (news := _news(event, job)):
                     say(news)  # the one question of a style ends with the same words
 
             folder.on_event = on_event
             server_process.perform(exchange, folder)
     except KeyboardInterrupt:
-        say(f"interrupted; {_kept(files, job, n_before)}")
+        say(f"interrupted{_kept(files, job, n_before, None)}")
         raise typer.Exit(INTERRUPTED) from None
     except PolyurnError as error:
-        raise FederationError(f"{error}; {_kept(files, job, n_before)}") from error
+        raise FederationError(f"{error}{_kept(files, job, n_before, error)}") from error
     return folder
 
 
-def _kept(files: FederationFolder, job: AnyJob, n_before: int) -> str:
-    """What is kept of a job that has ended without a result; `n_before` are releases before it."""
-    sentence = "nothing was kept"
-    if isinstance(job, MixtureJob):
-        if job.checkpoint is not None:
-            return f"repeat the command to go on from {job.checkpoint}"
-        sentence += " (no --checkpoint)"
-    if _n_releases(files) == n_before:
-        return sentence
-    how = "charged to" if job.epsilon else "entered in"
-    return f"{sentence}, and what was asked is {how} {files.ledger}"
+def _kept(files: FederationFolder, job: AnyJob, n_before: int, error: object) -> str:
+    """What is kept of a job without a result, to end a sentence; `n_before` are releases before it."""
+    was_asked = _n_releases(files) > n_before
+    parts = ["nothing was kept" if was_asked else "nothing was asked"]
+    if isinstance(job, MixtureJob) and job.checkpoint is not None:
+        parts = [f"repeat the command to go on from {job.checkpoint}"]
+    if isinstance(
+        error, BudgetError | FileError | ParameterError
+    ):  # repeated, it would be the same
+        parts = []
+    if was_asked:
+        parts += [
+            f"what was asked is {'charged to' if job.epsilon else 'entered in'} {files.ledger}"
+        ]
+    return "; " * bool(parts) + ", and ".join(parts)
 
 
 def _n_releases(files: FederationFolder) -> int:
     """How many questions are entries of the federation's ledger."""
-    if not files.ledger.exists():
-        return 0
-    return sum(not isinstance(entry, Budget) for entry in LedgerFile(files.ledger).read())
+    entries = LedgerFile(files.ledger).read() if files.ledger.exists() else ()
+    return sum(not isinstance(entry, Budget) for entry in entries)
 
 
 @contextmanager

@@ -60,6 +60,10 @@ def init_command(
     )  # fmt: skip
     n_nodes = nodes + len(keys)
     say(f"made {folder} for {counted(n_nodes, 'node')} at {address}")
+    say(
+        f"declared for good: {counted(files.read().n_categories, 'category')}, at most {max_size:,} "
+        f"points a client, at most {clients_per_node:,} clients a node (--clients-per-node)"
+    )
     if n_nodes < FEWEST_NODES:
         say(
             f"no question will be answered: policy.toml wants secure sums over {FEWEST_NODES} nodes; "
@@ -119,7 +123,8 @@ def up_command(
     say(f"the server listens on {listen}, port {federation.address.rpartition(':')[2]} "
         f"(process {pid}, log {files.log})")  # fmt: skip
     n_nodes = counted(len(federation.nodes), "node")
-    say(f"{n_nodes} may join: polyurn federation join NODE_DIR clients.csv")
+    first = files.node(federation.nodes[0].name)
+    say(f"{n_nodes} may join: polyurn federation join {first} clients.csv")
 
 
 def status_command(*, folder: Path = FEDERATION, as_json: bool = AS_JSON) -> None:
@@ -127,12 +132,14 @@ def status_command(*, folder: Path = FEDERATION, as_json: bool = AS_JSON) -> Non
 
     Example: `polyurn federation status fed`
     """
-    from rich.table import Table
-
+    from polyurn.commands.views import table_of
     from polyurn.federation.folder import FederationFolder
     from polyurn.federation.https.asking import HttpsExchange
     from polyurn.federation.jobs import runs_of
     from polyurn.federation.processes import alive
+    from polyurn.privacy.accounting import epsilon_of
+    from polyurn.privacy.ledger import Budget, Charge
+    from polyurn.storage.ledger_file import LedgerFile
 
     files = FederationFolder(folder)
     federation = files.read()
@@ -143,22 +150,30 @@ def status_command(*, folder: Path = FEDERATION, as_json: bool = AS_JSON) -> Non
          "status": "online" if node.number in there else "offline"}
         for node in federation.nodes
     ]  # fmt: skip
-    runs = [{"id": run.path.name, "status": run.state} for run in runs_of(files.runs)]
+    runs = [
+        {"id": run.path.name, "asks": job.asks, "epsilon": job.epsilon, "status": run.state}
+        for run in runs_of(files.runs) for job in [run.read()]
+    ]  # fmt: skip
+    entries = LedgerFile(files.ledger).read() if files.ledger.exists() else []
+    budget = next((entry for entry in reversed(entries) if isinstance(entry, Budget)), None)
+    sigmas = [entry.sigma for entry in entries if isinstance(entry, Charge)]
+    spent = epsilon_of(sigmas, budget.delta) if budget else 0.0
     if as_json:
-        print_json({"address": federation.address, "server": pid, "nodes": nodes, "runs": runs})
+        state = {"address": federation.address, "server": pid, "nodes": nodes, "runs": runs}
+        print_json({**state, "epsilon_spent": spent})
         return
     if pid is None:
         say(f"the server is down: polyurn federation up {folder}")
     else:
         say(f"the server runs (process {pid}); {len(there)} of {len(nodes)} nodes are connected")
-        table = Table(title=f"the federation at {federation.address}")
-        for heading in ("node", "name", "state"):
-            table.add_column(heading)
-        for node in nodes:
-            table.add_row(str(node["number"]), str(node["name"]), str(node["status"]))
-        show(table)
+        rows = [[str(value) for value in node.values()] for node in nodes]
+        title, heads = f"the federation at {federation.address}", ("node", "name", "state")
+        show(table_of(title, heads, rows, left=(1, 2)))
     for run in runs:
-        say(f"run {run['id']}: {run['status']}")
+        how = f", epsilon {run['epsilon']:g}" if run["epsilon"] else ""
+        say(f"run {run['id']}, {run['asks']}{how}: {run['status']}")
+    if budget:
+        say(f"ledger: epsilon {spent:.4g} of {budget.epsilon:g} is spent (delta {budget.delta:g})")
 
 
 def down_command(*, folder: Path = FEDERATION) -> None:
@@ -177,7 +192,5 @@ def down_command(*, folder: Path = FEDERATION) -> None:
     n_ended = end_processes(pids, within=_ENDS_WITHIN)
     end_processes([run.pid for run in runs_of(files.runs)], within=_ENDS_WITHIN)
     was_up = stop(files)
-    say(
-        f"ended {'the server' if was_up else 'nothing of the server, which was down,'} and "
-        f"{counted(n_ended, 'node')}"
-    )
+    ended = f"ended {counted(n_ended, 'node')}" if n_ended else "no node was running"
+    say(f"{'ended the server' if was_up else 'the server was down already'}; {ended}")

@@ -29,10 +29,12 @@ def test_a_printed_fit_has_no_row_for_each_of_many_candidates():
 
 def test_a_partition_prints_how_many_points_its_clients_hold():
     parts = pu.partition([0, 1] * 50, [[3, 1], [2, 2]], rng=0)
-    assert str(parts).splitlines() == [
+    lines = str(parts).splitlines()
+    assert lines[:3] == [
         "clients             2", "points              8",
         "points of a client  4 to 4, half at most 4",
     ]  # fmt: skip
+    assert lines[3] == "8 points given: 7 different rows of 100; 1 row is in more than one client"
 
 
 def test_tables_of_results_are_data_frames():

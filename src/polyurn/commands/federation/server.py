@@ -137,9 +137,8 @@ def status_command(*, folder: Path = FEDERATION, as_json: bool = AS_JSON) -> Non
     from polyurn.federation.https.asking import HttpsExchange
     from polyurn.federation.jobs import runs_of
     from polyurn.federation.processes import alive
-    from polyurn.privacy.accounting import epsilon_of
-    from polyurn.privacy.ledger import Budget, Charge
-    from polyurn.storage.ledger_file import LedgerFile
+    from polyurn.privacy.ledger import Budget
+    from polyurn.storage.ledger_file import LedgerFile, open_ledger
 
     files = FederationFolder(folder)
     federation = files.read()
@@ -156,11 +155,10 @@ def status_command(*, folder: Path = FEDERATION, as_json: bool = AS_JSON) -> Non
     ]  # fmt: skip
     entries = LedgerFile(files.ledger).read() if files.ledger.exists() else []
     budget = next((entry for entry in reversed(entries) if isinstance(entry, Budget)), None)
-    sigmas = [entry.sigma for entry in entries if isinstance(entry, Charge)]
-    spent = epsilon_of(sigmas, budget.delta) if budget else 0.0
+    ledger = budget and open_ledger(files.ledger, epsilon=budget.epsilon, delta=budget.delta)
     if as_json:
         state = {"address": federation.address, "server": pid, "nodes": nodes, "runs": runs}
-        print_json({**state, "epsilon_spent": spent})
+        print_json({**state, "epsilon_spent": ledger.epsilon_spent if ledger else 0.0})
         return
     if pid is None:
         say(f"the server is down: polyurn federation up {folder}")
@@ -172,8 +170,8 @@ def status_command(*, folder: Path = FEDERATION, as_json: bool = AS_JSON) -> Non
     for run in runs:
         how = f", epsilon {run['epsilon']:g}" if run["epsilon"] else ""
         say(f"run {run['id']}, {run['asks']}{how}: {run['status']}")
-    if budget:
-        say(f"ledger: epsilon {spent:.4g} of {budget.epsilon:g} is spent (delta {budget.delta:g})")
+    if ledger:
+        say(f"ledger: epsilon {ledger.epsilon_spent:.4g} of {ledger.budget.epsilon:g} is spent")
 
 
 def down_command(*, folder: Path = FEDERATION) -> None:

@@ -11,6 +11,11 @@ fitted Dirichlet, Dirichlet(0.1), two categories per client (pathological), two 
 sizes from Dirichlet(0.5) (quantity skew). Federations: digits by writer, census records by their
 income (the modelled feature that gives the label), and flights by route, whose aeroplanes are split anew
 twice (701, 702). A score is the mean of the last half of the evaluations.
+
+Four more were added later, on the same grids and seeds, and fixed before any run of them: CIFAR-10 on a
+frozen network as in `cifar10.py`, clients of one component of high heterogeneity and of two (high_1,
+high_2), which are drawn anew for every seed; census records by race, which is the label; and airports,
+where a client is a destination of flights from New York and the label the airline.
 """
 
 import sys
@@ -28,14 +33,16 @@ from polyurn.comparison.summaries import concentration
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
 import census
+import cifar10
 import digits_by_writer
+import features
 import flights_by_plane
 import training_clients as clients
 import training_tables as tables
 
 SEEDS = tuple(range(700, 706))
 LOCAL = {48: 1, 12: 4, 4: 12}  # rounds: epochs
-RATES = {"digits": (0.03, 0.1, 0.3, 1.0), "census": (0.03, 0.1, 0.3, 1.0)}
+RATES = (0.03, 0.1, 0.3, 1.0)
 FLIGHT_RATES = (0.3, 1.0, 3.0, 10.0)
 
 
@@ -44,26 +51,35 @@ class Case:
     """A federation to tune for."""
 
     data: pu.Examples
-    federation: clients.Federation
+    federation: clients.FederationOf
     modelled: clients.Modelled
     components: tuple[int, ...]
     rates: tuple[float, ...]
+    n_simulated: int | None = None  # as many as there are true clients
 
 
 def digits() -> Case:
     """The writers of MNIST's training pictures."""
     settings = digits_by_writer.SETTINGS
     source = sources.mnist_by_writer(root=tables.FOLDER)
-    return Case(
-        *digits_by_writer.federation(source, settings), settings.components, RATES["digits"]
-    )
+    data, made, modelled = digits_by_writer.federation(source, settings)
+    return Case(data, clients.always(made), modelled, settings.components, RATES)
 
 
 def census_income() -> Case:
     """PUMAs, whose income is modelled."""
     settings = census.SETTINGS
     data, made, modelled = census.federation(*census.census(), settings, disjoint=False)
-    return Case(data, made, modelled[0], settings.components, RATES["census"])
+    return Case(data, clients.always(made), modelled[0], settings.components, RATES)
+
+
+def census_race() -> Case:
+    """PUMAs, whose race is modelled and learned."""
+    settings = census.SETTINGS
+    source = sources.folktables(root=tables.FOLDER, feature="race", people="workers")
+    codes = {"income": source.train.labels, "race": source.train.labels}
+    data, made, modelled = census.federation(source.train, codes, settings, disjoint=False)
+    return Case(data, clients.always(made), modelled[1], settings.components, RATES)
 
 
 def flights(split: int) -> Case:
@@ -74,7 +90,51 @@ def flights(split: int) -> Case:
         datasets.flights(features="air_time", category="route"),
         settings,
     )
-    return Case(data, made, modelled[1], settings.components, FLIGHT_RATES)
+    made_of = clients.always(made)
+    return Case(data, made_of, modelled[1], settings.components, FLIGHT_RATES)
+
+
+def airports() -> Case:
+    """Destinations, at most 200 flights of each, whose airlines are modelled and learned.
+
+    Features are the hour of departure at each of New York's airports; the server has flights of its own.
+    """
+    source = datasets.flights()
+    flown, names = source.train, np.array(source.feature_names)
+    assert flown.features is not None
+    airlines, froms = (
+        flown.features[:, np.char.startswith(names, f"{word}=")].argmax(axis=1)
+        for word in ("carrier", "origin")
+    )
+    hours = np.rint(flown.features[:, names == "hour"][:, 0] * 23).astype(np.int64)
+    cells, code = np.unique(24 * froms + hours, return_inverse=True)
+    rng = np.random.default_rng(0)
+    owners = [rng.permutation(rows) for rows in pu.Partition.by_owner(flown.labels)]
+    live = [rows[:200] for rows in owners if len(rows) >= 20]
+    others = rng.permutation(np.concatenate([rows[200:] for rows in owners]))
+    points, tested = np.eye(len(cells), dtype=np.float32)[code], others[:8_000]
+    data = pu.Examples(points, airlines, points[tested], airlines[tested])
+    made = clients.Federation(pu.Partition.from_lists(live), others[8_000:48_000])
+    modelled = clients.Modelled("airline", airlines, int(airlines.max()) + 1)
+    return Case(data, clients.always(made), modelled, (1, 2, 4, 8), FLIGHT_RATES)
+
+
+def cifar(name: str) -> Case:
+    """Clients with pictures, drawn anew for every seed from one of the paper's mixtures."""
+    settings, source = cifar10.SETTINGS, sources.cifar10(root=tables.FOLDER)
+    train, test = source.records("train"), source.records("test")
+    assert train.features is not None
+    assert test.features is not None
+    (seen, _), (tested, _) = (features.embedded(part.features) for part in (train, test))
+    points, test_points = features.projected(seen, tested, settings.n_features)
+    return Case(
+        pu.Examples(points, train.labels, test_points, test.labels),
+        cifar10.federation(cifar10.TRUTHS[name], train.labels, settings),
+        clients.Modelled("class", train.labels, 10),
+        settings.components,
+        RATES,
+        settings.n_simulated,
+    )
 
 
 CASES: Mapping[str, Callable[[], Case]] = {
@@ -82,12 +142,16 @@ CASES: Mapping[str, Callable[[], Case]] = {
     "census": census_income,
     "flights_701": lambda: flights(701),
     "flights_702": lambda: flights(702),
+    "high_1": lambda: cifar("cifar10_high_1"),
+    "high_2": lambda: cifar("cifar10_high_2"),
+    "race": census_race,
+    "airports": airports,
 }
 
 
 def populations(case: Case, folder: Path) -> dict[str, clients.Clients]:
     """Who is trained on, each drawn anew for each seed."""
-    codes = case.modelled.codes[case.federation.proxy]
+    codes = case.modelled.codes[case.federation(SEEDS[0]).proxy]
     available = np.bincount(codes, minlength=case.modelled.n_categories)
     makers: dict[str, clients.Make] = {
         "mdm": clients.learned(folder, case.modelled.name, case.components),
@@ -98,8 +162,9 @@ def populations(case: Case, folder: Path) -> dict[str, clients.Clients]:
         "shards": lambda counts: pu.Shards(2, available),
         "skew": lambda counts: pu.QuantitySkew(0.5, available),
     }
-    of = clients.always(case.federation)
-    return {"true": clients.true_clients(of), **clients.simulated(of, case.modelled, makers)}
+    of = case.federation
+    drawn = clients.simulated(of, case.modelled, makers, n_clients=case.n_simulated)
+    return {"true": clients.true_clients(of), **drawn}
 
 
 def _fitted(counts: clients.Counts) -> pu.Population:

@@ -1,6 +1,7 @@
 """What is lost by tuning on other clients than the true ones, where the best setting may differ.
 
     python experiments/regret.py            # resumes; writes results/regret/*, prints the table
+    python experiments/regret.py --only high_1 high_2    # trains for these federations only
     python experiments/regret.py --draw     # only the table of what is kept; trains nothing
 
 The design, fixed before any run of it: two grids with the same client computation for every setting.
@@ -231,10 +232,10 @@ def lines(out: Path) -> Iterator[str]:
 
 def main() -> None:
     """Run what is missing, then print the tables."""
-    given = tables.arguments("What is lost by tuning on other clients.")
+    given = tables.arguments("What is lost by tuning on other clients.", cases=tuple(CASES))
     out = given.out / "regret"
     if not given.draw:
-        for name in CASES:
+        for name in given.only:
             swept(name, out)
     text = "\n".join(lines(out))
     print(text)

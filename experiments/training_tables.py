@@ -391,7 +391,7 @@ def show(report: Report, out: Path) -> None:
 
 
 def arguments(
-    description: str, *, seeds: range = FINAL_SEEDS, full: bool = False
+    description: str, *, seeds: range = FINAL_SEEDS, full: bool = False, cases: Sequence[str] = ()
 ) -> argparse.Namespace:
     """What every experiment is told."""
     parser = argparse.ArgumentParser(description=description)
@@ -406,6 +406,8 @@ def arguments(
     parser.add_argument(
         "--out", type=Path, default=RESULTS, help="where records are kept; results/ by default"
     )
+    if cases:
+        parser.add_argument("--only", choices=cases, nargs="+", default=cases)
     if full:
         parser.add_argument("--full", action="store_true", help="the paper's size; hours or days")
     return parser.parse_args()

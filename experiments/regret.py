@@ -76,7 +76,7 @@ def census_income() -> Case:
 
 def census_race() -> Case:
     """PUMAs, whose race is modelled and learned."""
-    settings = census.SETTINGS
+    settings = replace(census.SETTINGS, train_share=0.1)
     source = sources.folktables(root=tables.FOLDER, feature="race", people="workers")
     codes = {"income": source.train.labels, "race": source.train.labels}
     data, made, modelled = census.federation(source.train, codes, settings, disjoint=False)
@@ -96,7 +96,7 @@ def flights(split: int) -> Case:
 
 
 def airports() -> Case:
-    """Destinations, at most 200 flights of each, whose airlines are modelled and learned.
+    """Destinations, at most 60 flights of each, whose airlines are modelled and learned.
 
     Features are the hour of departure at each of New York's airports; the server has flights of its own.
     """
@@ -111,8 +111,8 @@ def airports() -> Case:
     cells, code = np.unique(24 * froms + hours, return_inverse=True)
     rng = np.random.default_rng(0)
     owners = [rng.permutation(rows) for rows in pu.Partition.by_owner(flown.labels)]
-    live = [rows[:200] for rows in owners if len(rows) >= 20]
-    others = rng.permutation(np.concatenate([rows[200:] for rows in owners]))
+    live = [rows[:60] for rows in owners if len(rows) >= 20]
+    others = rng.permutation(np.concatenate([rows[60:] for rows in owners]))
     points, tested = np.eye(len(cells), dtype=np.float32)[code], others[:8_000]
     data = pu.Examples(points, airlines, points[tested], airlines[tested])
     made = clients.Federation(pu.Partition.from_lists(live), others[8_000:48_000])

@@ -36,6 +36,7 @@ TRAINING_SCRIPTS = (
 SHAPES = re.compile(r"(<!-- shapes -->\n)(.*?)(<!-- end of shapes -->)", re.DOTALL)
 LIKENESS = re.compile(r"(<!-- likeness -->\n)(.*?)(<!-- end of likeness -->)", re.DOTALL)
 STYLES = re.compile(r"(<!-- styles: (\w+) -->\n)(.*?)(<!-- end of styles -->)", re.DOTALL)
+REGRET = re.compile(r"(<!-- regret: ([\w ]+) -->\n)(.*?)(<!-- end of regret -->)", re.DOTALL)
 BLOCK = re.compile(r"```(pycon|console)\n(.*?)```\n", re.DOTALL)
 
 
@@ -45,9 +46,9 @@ def main():
         text = page.read_text(encoding="utf-8")
         with tempfile.TemporaryDirectory() as folder:
             if results:
-                new = with_shapes(
-                    with_likeness_table(with_style_tables(with_training_tables(text)))
-                )
+                new = text
+                for renew in RESULTS:
+                    new = renew(new)
             else:
                 new = renewed(text, Path(folder))
         page.write_text(new, encoding="utf-8")
@@ -115,6 +116,18 @@ def with_style_tables(text):
         return f"{found[1]}\n" + "\n".join(made[found[2]]()).rstrip() + f"\n\n{found[4]}"
 
     return STYLES.sub(block, text)
+
+
+def with_regret(text):
+    """A page with the tables of experiments/regret.py, from the records that are kept."""
+    summary = experiment("regret").summary
+    return REGRET.sub(
+        lambda found: f"{found[1]}\n" + "\n".join(summary(found[2].split())) + f"\n\n{found[4]}",
+        text,
+    )
+
+
+RESULTS = (with_training_tables, with_style_tables, with_likeness_table, with_shapes, with_regret)
 
 
 def experiment(name):

@@ -20,7 +20,7 @@ where a client is a destination of flights from New York and the label the airli
 """
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -228,6 +228,39 @@ def lines(out: Path) -> Iterator[str]:
                 )
             if best is not None:
                 yield "\n" + "; ".join(best.sentences())
+
+
+PEOPLE = {
+    "again": "again (noise floor)",
+    "mdm": "polyurn",
+    "iid": "IID",
+    "fitted": "fitted Dirichlet",
+    "dirichlet 0.1": "Dirichlet(0.1)",
+    "skew": "quantity skew",
+    "shards": "shards",
+    "pathological": "pathological",
+}
+
+
+def summary(names: Sequence[str], out: Path = tables.RESULTS / "regret") -> Iterator[str]:
+    """The table of docs/results.md: local work on these federations, side by side."""
+    found = {
+        name: pu.compare_sweeps(
+            run for folder in sorted(out.glob(f"{name}_local_*")) for run in pu.read_runs(folder)
+        )
+        for name in names
+    }
+    heads = [f"{name}: difference | regret" for name in names]
+    yield f"| clients | {' | '.join(heads)} |"
+    yield "|---" * (1 + 2 * len(names)) + "|"
+    for who, shown in PEOPLE.items():
+        cells = [shown]
+        for verdict in found.values():
+            own = who in ("again", "mdm")
+            regret = verdict[who].regret if own else verdict.paired(who, "mdm", of="regret")
+            text = f"{100 * regret.value:.2f} ± {50 * (regret.high - regret.low):.2f}"
+            cells += [f"{100 * verdict[who].difference.value:.2f}", f"*{text}*" if own else text]
+        yield f"| {' | '.join(cells)} |".replace("-", "−")
 
 
 def main() -> None:

@@ -307,6 +307,14 @@ def test_the_tables_of_shapes_are_those_of_the_records(renew):
     assert renew.with_shapes(shown) == shown, "run `python docs/renew_outputs.py results`"
 
 
+def test_the_tables_of_regret_are_those_of_the_records(renew):
+    pytest.importorskip("torch")
+    shown = page("results")
+    marks = " ".join(re.findall(r"<!-- regret: ([\w ]+) -->", shown)).split()
+    assert sorted(marks) == sorted(renew.experiment("regret").CASES)
+    assert renew.with_regret(shown) == shown, "run `python docs/renew_outputs.py results`"
+
+
 def test_no_private_size_is_impossible_and_the_table_of_them_is_that_of_the_records():
     pytest.importorskip("dp_accounting")
     records = (ROOT / "benchmarks/results/private_sizes.jsonl").read_text().splitlines()

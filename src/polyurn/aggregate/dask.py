@@ -2,16 +2,17 @@
 
 A future stands for a group of shards, which the worker that holds it maps; if that worker is lost,
 another one maps them. Answers are added on the cluster in the tree of `shard_aggregator.py`, and one
-vector comes back, with the same bits as on one machine. Workers need the folder under the same path.
+vector comes back, with the same bits as on one machine; the clients at hand answer in this process.
+Workers need the folder under the same path.
 """
 
 import os
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, cast
@@ -20,17 +21,14 @@ import numpy as np
 
 from polyurn.aggregate.shard_aggregator import (
     FAN_IN,
-    AtHand,
-    Routed,
+    LowBuckets,
     Sampling,
     ShardClients,
     ShardDraw,
     add_group,
-    answer_at_hand,
     answer_shard,
     low_buckets,
     one_blas_thread,
-    put_at_hand,
 )
 from polyurn.client.rows import Rows
 from polyurn.errors import FitError, MissingDependencyError, ParameterError
@@ -48,6 +46,28 @@ from polyurn.wire import Query
 
 _TASKS_PER_THREAD = 8
 _PATIENCE = "10s"  # how long to wait for a scheduler
+
+
+@contextmanager
+def _lost_workers() -> Iterator[None]:
+    """Report the failure of a cluster in one line."""
+    from concurrent.futures import CancelledError
+
+    from distributed.comm.core import CommClosedError
+    from distributed.scheduler import KilledWorker
+
+    try:
+        yield
+    except KilledWorker as error:
+        raise FitError(
+            "workers of the cluster were lost again and again with the same shard; give them more "
+            "memory, or pack smaller shards"
+        ) from error
+    except (CommClosedError, CancelledError, TimeoutError) as error:
+        raise FitError(
+            "the scheduler of the cluster does not answer any more; with --checkpoint the command goes "
+            "on where it was"
+        ) from error
 
 
 @checked
@@ -91,19 +111,10 @@ class DaskAggregator(ShardClients):
             self._n = _together(len(each), sum(self._cluster.nthreads().values()))
             some = [each[i : i + self._n] for i in range(0, len(each), self._n)]
             self._held = self._cluster.map(_hold, [path] * len(some), some, pure=False)
-        self._at_hand: Any = None
 
-    def _asking(self) -> AbstractContextManager[None]:
-        return _lost_workers()
-
-    def _result(self, vector: Any) -> Floats:
-        return cast("Floats", vector.result())
-
-    def _joined(self, parts: Routed, near: Any, far: Any) -> Any:
-        return self._submit(_joined, parts, near, far)
-
-    def _sum(self, query: Query[Any], draws: Sequence[ShardDraw]) -> Any:
-        """The sum over shards, as a future; the query is sent once, and again if a worker is lost."""
+    @_lost_workers()
+    def _sum(self, query: Query[Any], draws: Sequence[ShardDraw]) -> Floats:
+        """The sum over shards; the query is sent once, and again if a worker is lost."""
         asked = self._submit(_same, query)
         groups = [
             list(group) for _, group in groupby(draws, key=lambda draw: draw.shard // self._n)
@@ -119,16 +130,14 @@ class DaskAggregator(ShardClients):
         while len(level) > 1:
             groups = [level[i : i + FAN_IN] for i in range(0, len(level), FAN_IN)]
             level = [self._submit(add_group, group) for group in groups]
-        return level[0]
+        return cast("Floats", level[0].result())
 
-    def _near(self, query: Query[Any], draw: ShardDraw) -> Any:
-        """The sum over the clients at hand, as a future."""
-        if self._at_hand is None:
-            share, draws = self._rounds.share_at_hand, self._rounds.everyone()
-            groups = [draws[i : i + self._n] for i in range(0, len(draws), self._n)]
-            parts = self._cluster.map(_low_buckets, self._held, groups, share=share, pure=False)
-            self._at_hand = self._submit(_put_at_hand, parts)
-        return self._submit(_answer_at_hand, query, self._at_hand, draw)
+    @_lost_workers()
+    def _low_buckets(self) -> Iterable[LowBuckets]:
+        seeds = [self._buckets[i : i + self._n] for i in range(0, len(self._buckets), self._n)]
+        share = self._share_at_hand
+        parts = self._cluster.map(_low_buckets, self._held, seeds, share=share, pure=False)
+        return chain.from_iterable(self._cluster.gather(parts))
 
     def _submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return self._cluster.submit(function, *arguments, pure=False)
@@ -203,22 +212,9 @@ def _add_picked(lists: list[list[Floats]], which: list[list[int]]) -> Floats:
     return add_group([vectors[j] for vectors, picked in both for j in picked])
 
 
-def _low_buckets(held: _Held, draws: list[ShardDraw], *, share: float) -> list[Any]:
-    both = zip(held.rows, draws, strict=True)
-    return [low_buckets(rows, draw, share) for rows, draw in both]
-
-
-def _put_at_hand(lists: list[list[Any]]) -> AtHand:
-    return put_at_hand(part for parts in lists for part in parts)
-
-
-def _answer_at_hand(query: Query[Any], clients: AtHand, draw: ShardDraw) -> Floats:
-    _keep_one_blas_thread()
-    return answer_at_hand(query, clients, draw.play)
-
-
-def _joined(parts: Routed, near: Floats, far: Floats) -> Floats:
-    return parts.joined(near, far)
+def _low_buckets(held: _Held, seeds: list[Any], *, share: float) -> list[LowBuckets]:
+    both = zip(held.rows, seeds, strict=True)
+    return [low_buckets(rows, seed, share) for rows, seed in both]
 
 
 def _same(query: Query[Any]) -> Query[Any]:
@@ -229,25 +225,3 @@ def _same(query: Query[Any]) -> Query[Any]:
 def _keep_one_blas_thread() -> Any:
     """Set for the life of the worker, because its threads would undo each other's settings."""
     return one_blas_thread()
-
-
-@contextmanager
-def _lost_workers() -> Iterator[None]:
-    """Report the failure of a cluster in one line."""
-    from concurrent.futures import CancelledError
-
-    from distributed.comm.core import CommClosedError
-    from distributed.scheduler import KilledWorker
-
-    try:
-        yield
-    except KilledWorker as error:
-        raise FitError(
-            "workers of the cluster were lost again and again with the same shard; give them more "
-            "memory, or pack smaller shards"
-        ) from error
-    except (CommClosedError, CancelledError, TimeoutError) as error:
-        raise FitError(
-            "the scheduler of the cluster does not answer any more; with --checkpoint the command goes "
-            "on where it was"
-        ) from error

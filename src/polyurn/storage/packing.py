@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from polyurn.client.counting import Categories, category_names
 from polyurn.client.layout import Columns, Layout, column_text
 from polyurn.client.rows import pack
 from polyurn.counts import client_sizes
-from polyurn.errors import CountsError, FileError, ParameterError
+from polyurn.errors import CountsError, FileError
 from polyurn.storage.files import own_folder, refused
 from polyurn.storage.long_rows import LongTables, RowBlock, by_client, find_files, open_tables
 from polyurn.storage.shards import (
@@ -44,7 +44,7 @@ from polyurn.storage.shards import (
 )
 from polyurn.storage.table_files import arrow, parquet_rows
 from polyurn.typed.arguments import Json, checked
-from polyurn.typed.declared import Bools, Ints
+from polyurn.typed.declared import AtLeast, Between, Bools, Ints
 
 # Clients of a shard: enough that the tables of a round cost little in comparison, few enough that a
 # thread needs little memory.
@@ -77,13 +77,13 @@ def pack_shards(
     client: str | None = None,
     category: str | Sequence[str] | None = None,
     count: str | None = None,
-    cap: int | None = None,
+    cap: Annotated[int, Between(1, _LARGEST)] | None = None,
     drop_empty: bool = False,
     drop_missing: bool = False,
-    clients_per_shard: int = CLIENTS_PER_SHARD,
-    memory: int = 2**30,
+    clients_per_shard: Annotated[int, AtLeast(1)] = CLIENTS_PER_SHARD,
+    memory: Annotated[int, AtLeast(_LEAST_MEMORY)] = 2**30,
     n_threads: Threads = 2,
-    rng: int = 0,
+    rng: Annotated[int, AtLeast(0)] = 0,
     provenance: Json | None = None,
     on_remark: Callable[[str], None] | None = None,
     on_progress: Callable[[Packed], None] | None = None,
@@ -145,15 +145,6 @@ def pack_shards(
     """
     from polyurn import __version__
 
-    if clients_per_shard < 1 or memory < _LEAST_MEMORY:
-        raise ParameterError(
-            f"expected clients_per_shard of at least 1, got {clients_per_shard}, and memory of at least "
-            f"{_LEAST_MEMORY} bytes, got {memory}"
-        )
-    if cap is not None and not 1 <= cap <= _LARGEST:
-        raise ParameterError(f"expected a cap of 1 to {_LARGEST}, got {cap}")
-    if rng < 0:
-        raise ParameterError(f"expected rng as a seed of at least 0, got {rng}")
     given = [tables] if isinstance(tables, str | os.PathLike) else list(tables)
     files, folder = find_files(given), Path(folder)
     say, on_progress = on_remark or _nothing, on_progress or _nothing

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import Field, dataclass
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, Protocol, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,16 +31,6 @@ IF_GIVEN = {"if_given": True}
 def is_given(value: object, field: "Field[Any]") -> bool:
     """Whether documents and messages have this field of the value."""
     return not field.metadata.get("if_given") or getattr(value, field.name) is not None
-
-
-class Range(Protocol):
-    """A range declared beside a type; `text` completes "expected a number ..."."""
-
-    @property
-    def text(self) -> str: ...
-
-    def fits(self, value: Any) -> bool:
-        """Whether a value of the type is in the range."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +79,10 @@ class Between:
         return bool(self.least <= value <= self.most)  # NaN is not
 
 
+# What is declared beside a type; `text` completes "expected a number ...".
+Range: TypeAlias = AtLeast | Above | Between
+
+
 class Shape:
     """An array with these axes; axes of one name have the same length in all fields, and not 0."""
 
@@ -102,7 +96,7 @@ def ranges_of(annotation: Any) -> tuple[Any, list[Range]]:
     plain, *marks = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
     if any(isinstance(mark, str) for mark in marks):
         return annotation, []
-    return plain, [mark for mark in marks if hasattr(mark, "fits")]
+    return plain, [mark for mark in marks if isinstance(mark, Range)]
 
 
 def check_declared(value: Any) -> None:

@@ -136,24 +136,9 @@ class PartitionReport:
         return int(self.repeats.sum())
 
     @property
-    def n_reused(self) -> int:
-        """How many of them had been given before, to this client or to another."""
-        return self.n_given - self.n_used
-
-    @property
-    def n_unused(self) -> int:
-        """How many proxy points nobody holds."""
-        return int(self.available.sum()) - self.n_used
-
-    @property
     def exact(self) -> bool:
         """Whether every client has the histogram that was asked for."""
         return len(self.redrawn) == 0
-
-    @property
-    def shortage(self) -> Ints:
-        """How many points more were asked for than there are, shape (n_categories,)."""
-        return np.asarray(np.maximum(self.asked - self.available, 0))
 
     def sentences(self) -> list[str]:
         """What a person wants to know about a partition."""
@@ -192,7 +177,7 @@ class PartitionReport:
 
     def to_json(self) -> dict[str, Any]:
         """The numbers, for JSON."""
-        counts = ("n_given", "n_used", "n_shared", "n_reused", "n_unused", "n_repeats", "cut")
+        counts = ("n_given", "n_used", "n_shared", "n_repeats", "cut")
         arrays = ("available", "asked", "given")
         return {
             **{name: getattr(self, name) for name in (*counts, "exact", "replace", "shortfall")},
@@ -435,11 +420,7 @@ class Partition(Plotted):
         what = f"the histograms of {len(self)} clients in {n_categories} categories"
         check_memory(16 * len(self) * max(n_categories, 0), what, "take fewer categories")
         codes = check_labels(labels, n_categories)
-        if len(codes) <= self.indices.max():
-            raise PartitionError(
-                f"expected a label for each point, got {len(codes)} labels, and a client holds point "
-                f"{self.indices.max()}"
-            )
+        self._check_one_each(codes, "label")
         codes = codes[self.indices]
         cells = np.bincount(self.clients * n_categories + codes, minlength=len(self) * n_categories)
         return cells.reshape(len(self), n_categories)

@@ -47,8 +47,7 @@ def save_partition(
     clients : sequence of length n_clients, optional
         Client ids, which also differ as texts; by default the partition's own, or 0, 1, ...
     provenance : mapping, optional
-        How it came about; kept in a Parquet file's metadata, with how well the proxy data could serve
-        clients' styles if they have some. JSON cannot keep it.
+        How it came about; kept in a Parquet file's metadata. JSON cannot keep it.
     """
     path = Path(path)
     kind = _kind(path)
@@ -58,10 +57,9 @@ def save_partition(
         return
     pa = arrow("writing tables")
     owners = pa.array(check_ids(clients, partition)).take(pa.array(partition.clients))
-    style = None if partition.report is None else partition.report.style
-    served = {} if style is None else {"style": style.to_json()}
-    table = pa.table({"client": owners, "index": partition.indices})
-    write_table(table, path, provenance={**served, **(provenance or {})})
+    write_table(
+        pa.table({"client": owners, "index": partition.indices}), path, provenance=provenance
+    )
 
 
 def partition_json(

@@ -235,7 +235,7 @@ def test_what_a_stopped_run_left_is_not_continued_with_other_tables(tmp_path):
             table, tmp_path / "other", categories=10, clients_per_shard=90,
             on_progress=stopped_after(2),
         )  # fmt: skip
-    with pytest.raises(FileError, match="of other tables, or with other settings"):
+    with pytest.raises(FileError, match="that differs in settings"):
         pu.pack_shards(table, tmp_path / "other", categories=10, clients_per_shard=80)
 
 

@@ -148,8 +148,8 @@ def pack_shards(
     given = [tables] if isinstance(tables, str | os.PathLike) else list(tables)
     files, folder = find_files(given), Path(folder)
     say, on_progress = on_remark or _nothing, on_progress or _nothing
+    read = [[str(path), *_stamp(path)] for path in files]
     settings = {
-        "files": [[str(path), *_stamp(path)] for path in files],
         "columns": [client, category if isinstance(category, str | None) else list(category), count],
         "categories": repr(categories), "cap": cap, "drop_empty": drop_empty, "rng": rng,
         "clients_per_shard": clients_per_shard, "drop_missing": drop_missing,
@@ -164,7 +164,7 @@ def pack_shards(
     for remark in remarks:
         say(remark)
     own_folder(folder, LOG)
-    log = PackingLog(folder, settings)
+    log = PackingLog(folder, read, settings)
     if log.shards:
         say(f"going on after {len(log.shards)} shards of {log.totals.n_clients:,} clients")
     job = _Job(folder, log, found, cap, drop_empty, clients_per_shard, memory, n_threads, rng)
@@ -184,20 +184,14 @@ def pack_shards(
 class PackingLog:
     """How far packing has come: the log of a folder that is being packed.
 
-    `settings` are what the shards depend on, as JSON values; the log keeps their checksum, and one with
-    another checksum is refused. If the line of a step is damaged, or its shard is not the file that was
-    written, this step and all later ones are done again.
+    `tables` and `settings` are what the shards depend on, as JSON values; the log keeps their checksums,
+    and one with other checksums is refused. If the line of a step is damaged, or its shard is not the
+    file that was written, this step and all later ones are done again.
     """
 
-    def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, tables: list[Any], settings: dict[str, Any]) -> None:
         self._folder = folder
-        head = {"settings": hashlib.sha256(json.dumps(settings).encode()).hexdigest()}
-        self._log = packing_log(folder, head)
-        if self._log.head != head:
-            raise FileError(
-                f"{folder} holds a packing of other tables, or with other settings; repeat its "
-                "command, or take an empty folder"
-            )
+        self._log = packing_log(folder, {"tables": _digest(tables), "settings": _digest(settings)})
         self.is_sorted: tuple[int, int] | None = None
         self.steps: list[Step] = []
         self.totals = total_of([])
@@ -439,6 +433,10 @@ def _capped(
         )
     cells.eliminate_zeros()
     return cells
+
+
+def _digest(described: Any) -> str:
+    return hashlib.sha256(json.dumps(described).encode()).hexdigest()
 
 
 def _stamp(path: Path) -> tuple[int, int]:

@@ -267,7 +267,7 @@ def packing_log(folder: Path, head: Mapping[str, Any] | None = None) -> JsonLog[
     return JsonLog(
         folder / LOG, PackingLine, kind="shards", name="the log of packed clients", head=head,
         advice="repeat its `polyurn pack`, or take a copy that is whole", begin=head is not None,
-        mode=0o666,
+        instead="repeat its command, or take an empty folder", mode=0o666,
     )  # fmt: skip
 
 

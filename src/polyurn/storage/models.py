@@ -156,8 +156,9 @@ def load_saved(path: str | os.PathLike[str], cls: Any = MDM) -> Saved[Any]:
     document = load_document(path, kind=kind)
     try:
         model = from_json(cls, document)
+        names = from_json(_Names, document)
         provenance = Provenance.from_json(document.get("provenance", {}), model=model)
-        return from_json(Saved, document, parsed={"model": model, "provenance": provenance})
+        return Saved(model, names.categories, provenance, names.features)
     except (FileError, InputError) as error:
         raise FileError(f"{path} is damaged: {error}; {AGAIN}") from error
 
@@ -188,3 +189,9 @@ def model_path(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
         hint = f"; did you mean {near[0]}?" if near else "; `polyurn zoo` lists its federations"
         raise FileError(f"the zoo has no federation {name!r}{hint}")
     return found[name]
+
+
+@dataclass(frozen=True)
+class _Names:
+    categories: tuple[str, ...] | None
+    features: tuple[str, ...] | None

@@ -13,7 +13,7 @@ from polyurn.errors import FileError
 
 def test_other_settings_are_refused(tmp_path):
     Journal(tmp_path, {"seed": 1})
-    with pytest.raises(FileError, match="other settings"):
+    with pytest.raises(FileError, match="differs in settings"):
         Journal(tmp_path, {"seed": 2})
 
 

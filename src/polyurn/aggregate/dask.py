@@ -1,7 +1,7 @@
 """An aggregator over packed shards on a Dask cluster: workers hold shards, and add up their answers.
 
-A future stands for a group of shards, which the worker that holds it maps; if that worker is lost,
-another one maps them. Answers are added on the cluster in the tree of `shard_aggregator.py`, and one
+A future stands for a group of shards, which the worker that holds it maps in every round; if that worker
+is lost, another one does. Answers are added on the cluster in the tree of `shard_aggregator.py`, and one
 vector comes back, with the same bits as on one machine; the clients at hand answer in this process.
 Workers need the folder under the same path.
 """
@@ -32,14 +32,7 @@ from polyurn.aggregate.shard_aggregator import (
 )
 from polyurn.client.rows import Rows
 from polyurn.errors import FitError, MissingDependencyError, ParameterError
-from polyurn.storage.shards import (
-    Identity,
-    Shard,
-    ShardFolder,
-    check_shard,
-    check_unchanged,
-    map_shard,
-)
+from polyurn.storage.shards import Identity, Shard, ShardFolder, check_shard, map_shard
 from polyurn.typed.arguments import checked, got
 from polyurn.typed.declared import Floats, Seed
 from polyurn.wire import Query
@@ -168,12 +161,14 @@ def connected(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Held:
-    """Shards on a worker. Another worker gets their names, and maps them again."""
+    """Shards that a worker has checked. Another worker gets their names, and checks them again."""
 
     path: Path
     shards: tuple[Shard, ...]
     seen: tuple[Identity, ...]
-    rows: tuple[Rows, ...]
+
+    def rows(self, i: int) -> Rows:
+        return map_shard(self.path, self.shards[i], seen=self.seen[i])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _hold, (self.path, self.shards)
@@ -183,9 +178,7 @@ class _Held:
 
 
 def _hold(path: Path, shards: tuple[Shard, ...]) -> _Held:
-    seen = tuple(check_shard(path, shard) for shard in shards)
-    both = zip(shards, seen, strict=True)
-    return _Held(path, shards, seen, tuple(map_shard(path, s, seen=known) for s, known in both))
+    return _Held(path, shards, tuple(check_shard(path, shard) for shard in shards))
 
 
 def _together(n_shards: int, n_threads: int) -> int:
@@ -199,12 +192,7 @@ def _together(n_shards: int, n_threads: int) -> int:
 
 def _answers(held: _Held, draws: list[ShardDraw], *, query: Query[Any], n: int) -> list[Floats]:
     _keep_one_blas_thread()
-    vectors = []
-    for draw in draws:
-        i = draw.shard % n
-        check_unchanged(held.path, held.shards[i], held.seen[i])
-        vectors.append(answer_shard(query, held.rows[i], draw))
-    return vectors
+    return [answer_shard(query, held.rows(draw.shard % n), draw) for draw in draws]
 
 
 def _add_picked(lists: list[list[Floats]], which: list[list[int]]) -> Floats:
@@ -213,8 +201,7 @@ def _add_picked(lists: list[list[Floats]], which: list[list[int]]) -> Floats:
 
 
 def _low_buckets(held: _Held, seeds: list[Any], *, share: float) -> list[LowBuckets]:
-    both = zip(held.rows, seeds, strict=True)
-    return [low_buckets(rows, seed, share) for rows, seed in both]
+    return [low_buckets(held.rows(i), seed, share) for i, seed in enumerate(seeds)]
 
 
 def _same(query: Query[Any]) -> Query[Any]:

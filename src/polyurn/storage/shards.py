@@ -114,27 +114,19 @@ def check_shard(folder: Path, shard: Shard) -> Identity:
 
 
 def map_shard(folder: Path, shard: Shard, *, seen: Identity) -> Rows:
-    """Map a shard into memory; unused pages take none of it."""
+    """Map a shard into memory; a `FileError` if it is no longer the file that was `seen`.
+
+    Unused pages take no memory.
+    """
     path = folder / shard.name
     with refused(f"cannot read {path}"), open(path, "rb") as file:
-        _check_same(path, os.fstat(file.fileno()), seen)
+        if _identity(os.fstat(file.fileno())) != seen:
+            raise FileError(
+                f"{path} changed while it was used; restore it and repeat, or pack the tables again"
+            )
         # Private and writable: the kernels are compiled for arrays that can be written.
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     return _read_rows(mapped, path, shard)
-
-
-def check_unchanged(folder: Path, shard: Shard, seen: Identity) -> None:
-    """Raise a `FileError` if a shard is no longer the file that was `seen`."""
-    path = folder / shard.name
-    with refused(f"cannot read {path}"):
-        _check_same(path, os.stat(path), seen)
-
-
-def _check_same(path: Path, now: os.stat_result, seen: Identity) -> None:
-    if _identity(now) != seen:
-        raise FileError(
-            f"{path} changed while it was used; restore it and repeat, or pack the tables again"
-        )
 
 
 def _checksum(path: Path) -> str:

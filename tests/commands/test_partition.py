@@ -48,7 +48,6 @@ def test_the_report_is_all_there_is_on_stdout_with_json(walk):
     assert told["available"] == [20, 20, 20]
     assert told["asked"] == told["given"] == np.sum(COUNTS, axis=0).tolist()
     assert told["n_used"] == told["n_given"] == 33
-    assert not told["replace"]
 
 
 def test_cover_takes_an_mdm_file_or_a_table(walk):

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from operator import index
-from typing import Any, Literal, SupportsIndex, TypeAlias, overload
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,8 +22,6 @@ from polyurn.typed.arrays import ids_of, numbers, plain_array
 from polyurn.typed.declared import Floats, Ints, Seed
 from polyurn.typed.plotted import Plotted, data_frame
 from polyurn.wording import aligned, counted
-
-Shortfall: TypeAlias = Literal["reuse", "refuse", "resample"]
 
 # How many clients and labels may find fewer points of their style than they ask for.
 POORLY_SERVED = 0.05
@@ -41,18 +39,11 @@ class StyleReport:
 
     The effective sample size of a client and label is (Σ w)² / Σ w² over the label's proxy points, where
     w is how much more frequent a point is in the client's style than in the proxy data: so many points
-    the client chooses from, in effect. It is computed for a sample of clients and labels.
-
-    Attributes
-    ----------
-    n_directions, n_directions_used : int
-        Of the style, and of the partition: directions in which clients differ least are left out until
-        19 of 20 clients and labels have an effective sample size of the points that they ask for.
-    effective_median, effective_low : float arrays of shape (n_labels,)
-        The median and the 5 % quantile of the effective sample sizes; NaN for a label that nobody asks
-        for.
-    served : float
-        The share of clients and labels that have an effective sample size of the points they ask for.
+    the client chooses from, in effect. It is computed for a sample of clients and labels; `served` is
+    the share of these for which it is at least the points that they ask for. Of the style's
+    `n_directions`, those in which clients differ least are left out until that is 19 of 20.
+    `effective_median` and `effective_low`, of shape (n_labels,), are the median and the 5 % quantile of
+    the effective sample sizes; NaN for a label that nobody asks for.
     """
 
     n_directions: int
@@ -91,25 +82,12 @@ class StyleReport:
 class PartitionReport:
     """What was asked for and what was given.
 
-    Attributes
-    ----------
-    available, asked, given : int arrays of shape (n_categories,)
-        Proxy points, points that the histograms ask for, and points that clients were given.
-    n_used, n_shared : int
-        How many different proxy points some client holds, and how many several clients hold.
-    repeats : int array of shape (n_categories,)
-        How many times a client was given a point that it already holds, because it asks for more
-        points of a category than there are.
-    redrawn : int array of shape (n_redrawn,)
-        Clients whose histogram is not the one that was asked for.
-    cut : int
-        How many points the last client of `cover` lacks.
-    replace : bool
-    shortfall : str
-    style : StyleReport or None
-        How well the proxy data could serve clients' styles, if they have some.
-    categories : tuple of str or None
-        What the categories are called; their numbers if None.
+    `available`, `asked`, `given` and `repeats` have shape (n_categories,): proxy points, points that the
+    histograms ask for, points that clients were given, and how many times a client was given a point
+    that it already holds, because it asks for more than there are. Some client holds `n_used` different
+    points, and several hold `n_shared` of them. `redrawn`, of shape (n_redrawn,), are the clients whose
+    histogram is not the one that was asked for, and `cut` is how many points the last client of `cover`
+    lacks. Without names in `categories`, they are called by their numbers.
     """
 
     available: Ints = field(repr=False)
@@ -120,8 +98,6 @@ class PartitionReport:
     repeats: Ints = field(repr=False)
     redrawn: Ints = field(repr=False)
     cut: int
-    replace: bool
-    shortfall: Shortfall
     style: StyleReport | None = None
     categories: tuple[str, ...] | None = field(default=None, repr=False)
 
@@ -180,7 +156,7 @@ class PartitionReport:
         counts = ("n_given", "n_used", "n_shared", "n_repeats", "cut")
         arrays = ("available", "asked", "given")
         return {
-            **{name: getattr(self, name) for name in (*counts, "exact", "replace", "shortfall")},
+            **{name: getattr(self, name) for name in (*counts, "exact")},
             **{name: getattr(self, name).tolist() for name in arrays},
             "n_redrawn": len(self.redrawn),
             "style": None if self.style is None else self.style.to_json(),

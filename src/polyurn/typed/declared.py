@@ -112,7 +112,8 @@ def check_declared(value: Any) -> None:
     """
     kind: Any = type(value)
     for name, range_ in marks_of(kind, "fits"):
-        if not range_.fits(given := getattr(value, name)):
+        given = getattr(value, name)
+        if given is not None and not range_.fits(given):
             raise ParameterError(f"expected {name} {range_.text}, got {given}")
     if arrays := axes_of(kind):
         check_shapes({name: np.shape(getattr(value, name)) for name in arrays}, kind)
@@ -149,20 +150,16 @@ def _fits(shape: tuple[int, ...], axes: tuple[str, ...], lengths: dict[str, int]
 @cache
 def axes_of(kind: Any) -> dict[str, tuple[str, ...]]:
     """The axes of each field that is an array, or an array or None."""
-    hints = get_type_hints(kind, include_extras=True)
-    found = {}
-    for name, annotation in hints.items():
-        is_union = get_origin(annotation) in (Union, UnionType)
-        for one in get_args(annotation) if is_union else (annotation,):
-            for mark in get_args(one)[1:] if get_origin(one) is Annotated else ():
-                if isinstance(mark, Shape):
-                    found[name] = mark.axes
-    return found
+    return {name: mark.axes for name, mark in marks_of(kind, "axes")}
 
 
 @cache
 def marks_of(kind: Any, attribute: str) -> list[tuple[str, Any]]:
     """The marks beside the types of a class's fields that have this attribute, with field names."""
-    hints = get_type_hints(kind, include_extras=True)
-    found = [(n, get_args(a)[1:]) for n, a in hints.items() if get_origin(a) is Annotated]
-    return [(name, mark) for name, marks in found for mark in marks if hasattr(mark, attribute)]
+    found = []
+    for name, annotation in get_type_hints(kind, include_extras=True).items():
+        is_union = get_origin(annotation) in (Union, UnionType)
+        for one in get_args(annotation) if is_union else (annotation,):
+            marks = get_args(one)[1:] if get_origin(one) is Annotated else ()
+            found += [(name, mark) for mark in marks if hasattr(mark, attribute)]
+    return found

@@ -89,13 +89,10 @@ def _write(
     pa = arrow("writing tables")
     rng = np.random.default_rng(stream)
     step = max(1, _CELLS // mdm.n_categories)
-    writer = None
-    for start in range(clients.start, clients.stop, step):
-        ids = np.arange(start, min(start + step, clients.stop))
-        table = long_table(mdm.sample(len(ids), rng=rng), clients=ids.tolist(), categories=labels)
-        if writer is None:
-            schema = table.schema.with_metadata({"polyurn": note})
-            writer = pa.parquet.ParquetWriter(file, schema)
-        writer.write_table(table)
-    assert writer is not None
-    writer.close()
+    kind = pa.int32() if labels is None else pa.string()
+    columns = {"client": pa.int64(), "category": kind, "count": pa.int64()}
+    with pa.parquet.ParquetWriter(file, pa.schema(columns, {"polyurn": note})) as writer:
+        for start in range(clients.start, clients.stop, step):
+            ids = np.arange(start, min(start + step, clients.stop))
+            drawn = mdm.sample(len(ids), rng=rng)
+            writer.write_table(long_table(drawn, clients=ids.tolist(), categories=labels))

@@ -32,7 +32,7 @@ from polyurn.aggregate.shard_aggregator import (
 )
 from polyurn.client.rows import Rows
 from polyurn.errors import FitError, MissingDependencyError, ParameterError
-from polyurn.storage.shards import Identity, Shard, ShardFolder, check_shard, map_shard
+from polyurn.storage.shards import Shard, ShardFolder, check_shard, map_shard
 from polyurn.typed.arguments import checked, got
 from polyurn.typed.declared import Floats, Seed
 from polyurn.wire import Query
@@ -165,10 +165,9 @@ class _Held:
 
     path: Path
     shards: tuple[Shard, ...]
-    seen: tuple[Identity, ...]
 
     def rows(self, i: int) -> Rows:
-        return map_shard(self.path, self.shards[i], seen=self.seen[i])
+        return map_shard(self.path, self.shards[i])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _hold, (self.path, self.shards)
@@ -178,7 +177,7 @@ class _Held:
 
 
 def _hold(path: Path, shards: tuple[Shard, ...]) -> _Held:
-    return _Held(path, shards, tuple(check_shard(path, shard) for shard in shards))
+    return _Held(path, tuple(check_shard(path, shard) for shard in shards))
 
 
 def _together(n_shards: int, n_threads: int) -> int:

@@ -171,10 +171,9 @@ def pack_shards(
     totals = _pack(job, on_progress, say)
     columns = found.layout
     category_column = None if columns.category is None else column_text(columns.category)
-    names = category_names(found.categories)
     whole = ShardFolder(
-        folder, names, not isinstance(found.categories, int), totals, log.shards, columns.client,
-        category_column, columns.count, {"polyurn": __version__, **(provenance or {})},
+        folder, category_names(found.categories), totals, log.shards, columns.client, category_column,
+        columns.count, {"polyurn": __version__, **(provenance or {})},
     )  # fmt: skip
     log.append(PackingLine(whole=whole))
     shutil.rmtree(folder / _SORTING, ignore_errors=True)

@@ -7,7 +7,6 @@ points are given to simulated clients is `assign.py`; files are `storage/partiti
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from operator import index
 from typing import Any, SupportsIndex, overload
 
 import numpy as np
@@ -32,7 +31,6 @@ DISJOINT = (
 )
 
 
-@checked
 @dataclass(frozen=True, eq=False)
 class StyleReport:
     """How well proxy data could serve the styles that clients were drawn with.
@@ -77,7 +75,6 @@ class StyleReport:
         return None
 
 
-@checked
 @dataclass(frozen=True, eq=False)
 class PartitionReport:
     """What was asked for and what was given.
@@ -250,15 +247,13 @@ class Partition(Plotted):
         >>> Partition.from_lists([[0, 2], [1]]).sizes.tolist()
         [2, 1]
         """
-        lists = [numbers(held, f"client {i}") for i, held in enumerate(points)]
-        if not lists:
-            raise ParameterError("expected at least one client, got none")
-        for client, held in enumerate(lists):
-            if held.ndim == 1 and len(held) == 0:
-                raise ParameterError(f"client {client} holds no points; drop empty clients first")
-            if held.ndim != 1 or held.dtype.kind not in "iu":
+        lists = [np.empty(0, np.int64)]
+        for client, points_held in enumerate(points):
+            held = numbers(points_held, f"client {client}")
+            if held.ndim != 1 or (held.dtype.kind not in "iu" and len(held)):
                 raise ParameterError(f"expected client {client} as a list of whole numbers")
-        return cls(np.cumsum([0, *map(len, lists)]), np.concatenate(lists))
+            lists.append(held.astype(np.int64, copy=False))
+        return cls(np.cumsum([len(held) for held in lists]), np.concatenate(lists))
 
     def check_points(self, n_points: int) -> None:
         """Refuse a dataset of so many points, if a client holds one that is not there."""
@@ -350,16 +345,15 @@ class Partition(Plotted):
     @overload
     def __getitem__(self, client: slice) -> list[Ints]: ...
     def __getitem__(self, client: SupportsIndex | slice) -> Ints | list[Ints]:
-        if isinstance(client, slice):
-            return [self[i] for i in range(*client.indices(len(self)))]
         try:
-            position = index(client)
+            chosen = range(len(self))[client]
         except TypeError:
             raise TypeError(f"expected a client's number or a slice, got {client!r}") from None
-        if not -len(self) <= position < len(self):
-            raise IndexError(f"expected a client from 0 to {len(self) - 1}, got {position}")
-        position %= len(self)
-        return self.indices[self.offsets[position] : self.offsets[position + 1]]
+        except IndexError:
+            raise IndexError(f"expected a client from 0 to {len(self) - 1}, got {client}") from None
+        if isinstance(chosen, range):
+            return [self[i] for i in chosen]
+        return self.indices[self.offsets[chosen] : self.offsets[chosen + 1]]
 
     def __array__(self, *_: object, **__: object) -> NDArray[Any]:
         # Clients of equal size would pass for a table of histograms.

@@ -7,7 +7,7 @@ PolyurnError
 │   ├── SizeError                               a client larger than the declared max_size
 │   ├── PartitionError                          proxy data that cannot give clients what they ask for
 │   │   └── ShortfallError                      categories of which there are too few points
-│   ├── MemoryLimitError                               what was asked for does not fit into memory
+│   ├── MemoryLimitError                        what was asked for does not fit into memory
 │   ├── MessageError                            bytes that are no query and no answer
 │   │   └── NumbersError                        a number in them is NaN, infinite or beyond 1e150
 │   └── ParameterError                          parameters or settings out of range
@@ -17,6 +17,7 @@ PolyurnError
 │   ├── NodesError                              too few nodes of a federation are there, or answer
 │   └── BudgetError                             a question would cost more privacy than is left
 ├── TrainingError         (also a RuntimeError) a training run or a sweep cannot go on
+│   └── TrainerError                            a trainer of the user's crashed, hung or gave no metrics
 ├── SecureSumError        (also a RuntimeError) a secure sum cannot go on
 │   ├── RefusedError                            a message that does not keep to the protocol
 │   └── LostRoundError                          too few nodes are left for a sum
@@ -146,11 +147,7 @@ class ZeroLikelihoodError(FitError):
 
 
 class NodesError(FitError):
-    """Too few nodes of a federation are there (`n_nodes`), or answer; `n_needed` are needed."""
-
-    def __init__(self, text: str, n_nodes: int = 0, n_needed: int = 0) -> None:
-        super().__init__(text)
-        self.n_nodes, self.n_needed = n_nodes, n_needed
+    """Too few nodes of a federation are there, or answer."""
 
 
 class BudgetError(FitError):

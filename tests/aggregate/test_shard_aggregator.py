@@ -7,7 +7,7 @@ from scipy import stats
 
 import polyurn as pu
 from polyurn import LocalAggregator, ShardAggregator, SizeBins
-from polyurn.aggregate.shard_aggregator import FAN_IN, ShardRounds, add_group, tree_sum
+from polyurn.aggregate.shard_aggregator import FAN_IN, add_group, tree_sum
 from polyurn.errors import FileError, ParameterError
 from polyurn.wire import (
     Batch,
@@ -136,9 +136,13 @@ def test_a_cohort_that_cannot_be_drawn_is_refused(folder, cohort_size):
         ShardAggregator(folder).aggregate(Update(MDM), cohort_size)
 
 
-def test_cohorts_of_clients_on_their_own_are_counted_as_they_are_drawn():
-    rounds = ShardRounds([400, 300, 5], 1, rng=0, sampling="poisson")
-    counts = [rounds.n_members(rounds.next(70)) for _ in range(400)]
+def test_cohorts_of_clients_on_their_own_are_counted_as_they_are_drawn(tmp_path):
+    folder = packed(tmp_path, np.ones((705, 2), int), clients_per_shard=300)
+    clients, query = (
+        ShardAggregator(folder, rng=0, sampling="poisson"),
+        Survey(2, SizeBins.exact(2), pairs=False),
+    )
+    counts = [clients.aggregate(query, 70).n_clients for _ in range(400)]
     assert np.mean(counts) == pytest.approx(70, abs=2)
     assert np.var(counts) == pytest.approx(70 * (1 - 70 / 705), rel=0.3)
 

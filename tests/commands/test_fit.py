@@ -273,7 +273,7 @@ def test_a_checkpoint_of_other_clients_is_refused(run, tmp_path):
     assert run(*asked).code == 0
     table = tmp_path / "clients.csv"
     table.write_text(table.read_text().replace("a,0,5", "a,0,4"))
-    assert_refused(run(*asked), "kept holds a run with other settings")
+    assert_refused(run(*asked), "that differs in settings")
 
 
 def test_a_checkpoint_goes_on_with_more_rounds(run, tmp_path):

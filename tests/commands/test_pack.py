@@ -77,7 +77,7 @@ def test_a_checkpoint_goes_on_with_packed_clients_and_refuses_others(packed):
     assert "going on after 4 rounds from kept" in ran.err
     packed("pack", "true.parquet", "-o", "other", "--shard-clients", 200, "-q")
     ran = packed("fit", "other", "--components", 2, "--checkpoint", "kept")
-    assert_refused(ran, "kept holds a run with other settings")
+    assert_refused(ran, "that differs in settings")
 
 
 def test_packed_clients_are_selected_and_scored_like_a_table(packed):

@@ -1,24 +1,20 @@
-"""Archives of records: what they hold, and files that are none."""
+"""Archives of arrays: what they hold, and files that are none."""
 
 import numpy as np
 import pytest
 
 from polyurn.errors import FileError
-from polyurn.storage.npz_files import read_record_arrays
+from polyurn.storage.npz_files import read_arrays
+
+NEEDED = ("features", "labels")
 
 
-def test_features_labels_and_clients_come_as_they_were_written(tmp_path):
+def test_arrays_come_as_they_were_written(tmp_path):
     features = np.arange(12).reshape(2, 2, 3)
     np.savez(tmp_path / "r.npz", features=features, labels=[0, 1], clients=["a", "b"])
-    read = read_record_arrays(tmp_path / "r.npz")
-    assert np.array_equal(read.features, features)
-    assert read.clients.tolist() == ["a", "b"]
-    assert repr(read) == "RecordArrays(features(2, 2, 3))"
-
-
-def test_proxy_points_have_no_clients(tmp_path):
-    np.savez(tmp_path / "r.npz", features=[[1.0]], labels=[0])
-    assert read_record_arrays(tmp_path / "r.npz").clients is None
+    read = read_arrays(tmp_path / "r.npz", needed=NEEDED)
+    assert np.array_equal(read["features"], features)
+    assert read["clients"].tolist() == ["a", "b"]
 
 
 def test_an_archive_with_other_bytes_is_said_to_be_unreadable(tmp_path):
@@ -30,10 +26,10 @@ def test_an_archive_with_other_bytes_is_said_to_be_unreadable(tmp_path):
         changed = whole[:place] + other + whole[place + len(other) :]
         (tmp_path / "r.npz").write_bytes(changed)
         with pytest.raises(FileError, match=r"not a readable \.npz file .*write it again"):
-            read_record_arrays(tmp_path / "r.npz")
+            read_arrays(tmp_path / "r.npz")
 
 
-def test_files_that_are_no_archives_of_records_are_refused(tmp_path):
+def test_files_that_are_no_such_archives_are_refused(tmp_path):
     (tmp_path / "text.npz").write_text("no archive")
     np.savez(tmp_path / "other.npz", x=[1])
     np.save(tmp_path / "one.npy", [1])
@@ -45,4 +41,4 @@ def test_files_that_are_no_archives_of_records_are_refused(tmp_path):
     }  # fmt: skip
     for name, words in said.items():
         with pytest.raises(FileError, match=words):
-            read_record_arrays(tmp_path / f"{name}.npz")
+            read_arrays(tmp_path / f"{name}.npz", needed=NEEDED)

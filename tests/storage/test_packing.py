@@ -235,7 +235,7 @@ def test_what_a_stopped_run_left_is_not_continued_with_other_tables(tmp_path):
             table, tmp_path / "other", categories=10, clients_per_shard=90,
             on_progress=stopped_after(2),
         )  # fmt: skip
-    with pytest.raises(FileError, match="of other tables, or with other settings"):
+    with pytest.raises(FileError, match="that differs in settings"):
         pu.pack_shards(table, tmp_path / "other", categories=10, clients_per_shard=80)
 
 
@@ -266,7 +266,9 @@ def test_nothing_is_written_over(tmp_path):
 
 def test_what_cannot_be_packed_is_refused(tmp_path):
     pu.write_histograms(MDM.sample(5, rng=0), table := tmp_path / "clients.parquet")
-    with pytest.raises(ParameterError, match="clients_per_shard of at least 1, got 0"):
+    with pytest.raises(
+        ParameterError, match="clients_per_shard as an integer of at least 1, got 0"
+    ):
         pu.pack_shards(table, tmp_path / "packed", clients_per_shard=0)
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileError, match=r"files in .*empty, got none"):

@@ -13,7 +13,6 @@ import polyurn
 from polyurn import load_partition, partition, save_partition
 from polyurn.errors import FileError, ParameterError
 from strategies import counts as tables
-from style_cases import plain_style
 
 LABELS = [0, 1, 2, 1, 0]
 PARTS = partition(LABELS, [[2, 1, 0], [0, 1, 1]], rng=0)
@@ -137,16 +136,3 @@ def test_a_client_that_is_in_a_file_twice_is_refused(tmp_path):
     (tmp_path / "p.json").write_text('{"a": [0], "b": [1], "a": [2]}')
     with pytest.raises(FileError, match="the client 'a' is there more than once"):
         load_partition(tmp_path / "p.json")
-
-
-def test_the_parquet_file_says_how_well_styles_were_served(tmp_path):
-    rng = np.random.default_rng(0)
-    labels, features = rng.integers(2, size=900), rng.normal(size=(900, 2))
-    style = plain_style(n_labels=2)
-    parts = partition(labels, [[5, 3], [0, 4]], style=style, features=features, rng=0)
-    save_partition(parts, tmp_path / "p.parquet")
-    table = pyarrow.parquet.read_table(tmp_path / "p.parquet")
-    made = json.loads(table.schema.metadata[b"polyurn"])
-    assert made["style"] == parts.report.style.to_json()
-    assert made["style"]["n_directions_used"] == 2
-    assert len(made["style"]["effective_low"]) == 2

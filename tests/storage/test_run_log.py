@@ -133,7 +133,7 @@ def test_a_file_of_something_else_is_no_sweep(tmp_path, text):
 
 def test_another_sweep_is_refused_by_what_it_asked(tmp_path):
     RunLog(tmp_path, {"a": 1, "b": 2}).__exit__()
-    with pytest.raises(FileError, match="holds a sweep with other b; ask for the same"):
+    with pytest.raises(FileError, match="that differs in b; ask for the same"):
         RunLog(tmp_path, {"a": 1, "b": 3})
 
 

@@ -1,17 +1,18 @@
 """An aggregator over packed shards on a Dask cluster: workers hold shards, and add up their answers.
 
-A future stands for a group of shards, which the worker that holds it maps; if that worker is lost,
-another one maps them. Answers are added on the cluster in the tree of `shard_aggregator.py`, and one
-vector comes back, with the same bits as on one machine. Workers need the folder under the same path.
+A future stands for a group of shards, which the worker that holds it maps in every round; if that worker
+is lost, another one does. Answers are added on the cluster in the tree of `shard_aggregator.py`, and one
+vector comes back, with the same bits as on one machine; the clients at hand answer in this process.
+Workers need the folder under the same path.
 """
 
 import os
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, cast
@@ -20,34 +21,46 @@ import numpy as np
 
 from polyurn.aggregate.shard_aggregator import (
     FAN_IN,
-    AtHand,
-    Routed,
+    LowBuckets,
     Sampling,
     ShardClients,
     ShardDraw,
     add_group,
-    answer_at_hand,
     answer_shard,
     low_buckets,
     one_blas_thread,
-    put_at_hand,
 )
 from polyurn.client.rows import Rows
 from polyurn.errors import FitError, MissingDependencyError, ParameterError
-from polyurn.storage.shards import (
-    Identity,
-    Shard,
-    ShardFolder,
-    check_shard,
-    check_unchanged,
-    map_shard,
-)
+from polyurn.storage.shards import Shard, ShardFolder, check_shard, map_shard
 from polyurn.typed.arguments import checked, got
 from polyurn.typed.declared import Floats, Seed
 from polyurn.wire import Query
 
 _TASKS_PER_THREAD = 8
 _PATIENCE = "10s"  # how long to wait for a scheduler
+
+
+@contextmanager
+def _lost_workers() -> Iterator[None]:
+    """Report the failure of a cluster in one line."""
+    from concurrent.futures import CancelledError
+
+    from distributed.comm.core import CommClosedError
+    from distributed.scheduler import KilledWorker
+
+    try:
+        yield
+    except KilledWorker as error:
+        raise FitError(
+            "workers of the cluster were lost again and again with the same shard; give them more "
+            "memory, or pack smaller shards"
+        ) from error
+    except (CommClosedError, CancelledError, TimeoutError) as error:
+        raise FitError(
+            "the scheduler of the cluster does not answer any more; with --checkpoint the command goes "
+            "on where it was"
+        ) from error
 
 
 @checked
@@ -91,19 +104,10 @@ class DaskAggregator(ShardClients):
             self._n = _together(len(each), sum(self._cluster.nthreads().values()))
             some = [each[i : i + self._n] for i in range(0, len(each), self._n)]
             self._held = self._cluster.map(_hold, [path] * len(some), some, pure=False)
-        self._at_hand: Any = None
 
-    def _asking(self) -> AbstractContextManager[None]:
-        return _lost_workers()
-
-    def _result(self, vector: Any) -> Floats:
-        return cast("Floats", vector.result())
-
-    def _joined(self, parts: Routed, near: Any, far: Any) -> Any:
-        return self._submit(_joined, parts, near, far)
-
-    def _sum(self, query: Query[Any], draws: Sequence[ShardDraw]) -> Any:
-        """The sum over shards, as a future; the query is sent once, and again if a worker is lost."""
+    @_lost_workers()
+    def _sum(self, query: Query[Any], draws: Sequence[ShardDraw]) -> Floats:
+        """The sum over shards; the query is sent once, and again if a worker is lost."""
         asked = self._submit(_same, query)
         groups = [
             list(group) for _, group in groupby(draws, key=lambda draw: draw.shard // self._n)
@@ -119,16 +123,14 @@ class DaskAggregator(ShardClients):
         while len(level) > 1:
             groups = [level[i : i + FAN_IN] for i in range(0, len(level), FAN_IN)]
             level = [self._submit(add_group, group) for group in groups]
-        return level[0]
+        return cast("Floats", level[0].result())
 
-    def _near(self, query: Query[Any], draw: ShardDraw) -> Any:
-        """The sum over the clients at hand, as a future."""
-        if self._at_hand is None:
-            share, draws = self._rounds.share_at_hand, self._rounds.everyone()
-            groups = [draws[i : i + self._n] for i in range(0, len(draws), self._n)]
-            parts = self._cluster.map(_low_buckets, self._held, groups, share=share, pure=False)
-            self._at_hand = self._submit(_put_at_hand, parts)
-        return self._submit(_answer_at_hand, query, self._at_hand, draw)
+    @_lost_workers()
+    def _low_buckets(self) -> Iterable[LowBuckets]:
+        seeds = [self._buckets[i : i + self._n] for i in range(0, len(self._buckets), self._n)]
+        share = self._share_at_hand
+        parts = self._cluster.map(_low_buckets, self._held, seeds, share=share, pure=False)
+        return chain.from_iterable(self._cluster.gather(parts))
 
     def _submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return self._cluster.submit(function, *arguments, pure=False)
@@ -159,12 +161,13 @@ def connected(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Held:
-    """Shards on a worker. Another worker gets their names, and maps them again."""
+    """Shards that a worker has checked. Another worker gets their names, and checks them again."""
 
     path: Path
     shards: tuple[Shard, ...]
-    seen: tuple[Identity, ...]
-    rows: tuple[Rows, ...]
+
+    def rows(self, i: int) -> Rows:
+        return map_shard(self.path, self.shards[i])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _hold, (self.path, self.shards)
@@ -174,9 +177,7 @@ class _Held:
 
 
 def _hold(path: Path, shards: tuple[Shard, ...]) -> _Held:
-    seen = tuple(check_shard(path, shard) for shard in shards)
-    both = zip(shards, seen, strict=True)
-    return _Held(path, shards, seen, tuple(map_shard(path, s, seen=known) for s, known in both))
+    return _Held(path, tuple(check_shard(path, shard) for shard in shards))
 
 
 def _together(n_shards: int, n_threads: int) -> int:
@@ -190,12 +191,7 @@ def _together(n_shards: int, n_threads: int) -> int:
 
 def _answers(held: _Held, draws: list[ShardDraw], *, query: Query[Any], n: int) -> list[Floats]:
     _keep_one_blas_thread()
-    vectors = []
-    for draw in draws:
-        i = draw.shard % n
-        check_unchanged(held.path, held.shards[i], held.seen[i])
-        vectors.append(answer_shard(query, held.rows[i], draw))
-    return vectors
+    return [answer_shard(query, held.rows(draw.shard % n), draw) for draw in draws]
 
 
 def _add_picked(lists: list[list[Floats]], which: list[list[int]]) -> Floats:
@@ -203,22 +199,8 @@ def _add_picked(lists: list[list[Floats]], which: list[list[int]]) -> Floats:
     return add_group([vectors[j] for vectors, picked in both for j in picked])
 
 
-def _low_buckets(held: _Held, draws: list[ShardDraw], *, share: float) -> list[Any]:
-    both = zip(held.rows, draws, strict=True)
-    return [low_buckets(rows, draw, share) for rows, draw in both]
-
-
-def _put_at_hand(lists: list[list[Any]]) -> AtHand:
-    return put_at_hand(part for parts in lists for part in parts)
-
-
-def _answer_at_hand(query: Query[Any], clients: AtHand, draw: ShardDraw) -> Floats:
-    _keep_one_blas_thread()
-    return answer_at_hand(query, clients, draw.play)
-
-
-def _joined(parts: Routed, near: Floats, far: Floats) -> Floats:
-    return parts.joined(near, far)
+def _low_buckets(held: _Held, seeds: list[Any], *, share: float) -> list[LowBuckets]:
+    return [low_buckets(held.rows(i), seed, share) for i, seed in enumerate(seeds)]
 
 
 def _same(query: Query[Any]) -> Query[Any]:
@@ -229,25 +211,3 @@ def _same(query: Query[Any]) -> Query[Any]:
 def _keep_one_blas_thread() -> Any:
     """Set for the life of the worker, because its threads would undo each other's settings."""
     return one_blas_thread()
-
-
-@contextmanager
-def _lost_workers() -> Iterator[None]:
-    """Report the failure of a cluster in one line."""
-    from concurrent.futures import CancelledError
-
-    from distributed.comm.core import CommClosedError
-    from distributed.scheduler import KilledWorker
-
-    try:
-        yield
-    except KilledWorker as error:
-        raise FitError(
-            "workers of the cluster were lost again and again with the same shard; give them more "
-            "memory, or pack smaller shards"
-        ) from error
-    except (CommClosedError, CancelledError, TimeoutError) as error:
-        raise FitError(
-            "the scheduler of the cluster does not answer any more; with --checkpoint the command goes "
-            "on where it was"
-        ) from error

@@ -81,13 +81,18 @@ class LocalAggregator:
         return self._rng.spawn(2)
 
     def _cohort(self, cohort_size: int, rng: np.random.Generator) -> np.ndarray:
-        if not 1 <= cohort_size <= self.n_clients:
-            raise ParameterError(
-                f"expected a cohort of 1 to {counted(self.n_clients, 'client')}, got {cohort_size}"
-            )
+        check_cohort(cohort_size, self.n_clients)
         if self._sampling == "poisson":
             return np.flatnonzero(rng.random(self.n_clients) < cohort_size / self.n_clients)
         return rng.choice(self.n_clients, size=cohort_size, replace=False)
 
     def __repr__(self) -> str:
         return f"LocalAggregator({counted(self.n_clients, 'client')}, sampling={self._sampling!r})"
+
+
+def check_cohort(cohort_size: int, n_clients: int) -> None:
+    """Refuse a cohort of nobody, or of more clients than there are."""
+    if not 1 <= cohort_size <= n_clients:
+        raise ParameterError(
+            f"expected a cohort of 1 to {counted(n_clients, 'client')}, got {cohort_size}"
+        )

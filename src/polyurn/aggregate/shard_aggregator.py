@@ -11,13 +11,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
+from itertools import compress
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.random import SeedSequence
 from scipy import sparse
 
+from polyurn.aggregate.local import check_cohort
 from polyurn.client.answers import Threads, answer_rows
 from polyurn.client.private_answers import with_noise, without_noise
 from polyurn.client.rows import Rows, pack
@@ -29,7 +31,10 @@ from polyurn.wire import Batch, Part, Query, S, Statistics
 from polyurn.wording import counted
 
 _A = TypeVar("_A")
+_B = TypeVar("_B")
 
+# Histograms of clients of a shard, and their buckets.
+LowBuckets: TypeAlias = "tuple[sparse.csr_array[Any], Floats]"
 Sampling: TypeAlias = Literal["fixed", "poisson"]
 
 # The clients with the lowest buckets are kept in memory: they screen a search, which would otherwise
@@ -64,37 +69,55 @@ class ShardDraw:
         return rng.choice(n_clients, size=self.cohort, replace=False)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class AtHand:
-    """The clients of all shards with the lowest buckets, if there are any, and the buckets."""
+@checked
+class ShardClients:
+    """Plays every client of a folder of packed shards; a subclass reads the shards.
 
-    rows: Rows | None
-    buckets: Floats
-
-
-class ShardRounds:
-    """The draws of rounds over shards with these numbers of clients, `n_bytes` in all."""
+    A subclass has `_sum(query, draws)`, the sum over shards as a vector, and `_low_buckets()`: for each
+    shard, its clients whose buckets are below `_share_at_hand`.
+    """
 
     def __init__(
-        self, n_clients: Sequence[int], n_bytes: int, *, rng: Seed, sampling: Sampling
+        self, folder: "str | os.PathLike[str] | ShardFolder", rng: Seed, sampling: Sampling
     ) -> None:
-        self._each, self.n_clients = list(n_clients), sum(n_clients)
+        self.folder = folder if isinstance(folder, ShardFolder) else open_shards(folder)
+        self.categories = self.folder.categories
+        self._sizes = [shard.n_clients for shard in self.folder.shards]
         self._rng, self._sampling = np.random.default_rng(rng), sampling
-        self._buckets = _seeds(self._rng.spawn(1)[0], len(n_clients))
-        self.share_at_hand = min(_AT_HAND_SHARE, _AT_HAND_BYTES / n_bytes)
+        self._buckets = _seeds(self._rng.spawn(1)[0], len(self._sizes))
+        self._share_at_hand = min(_AT_HAND_SHARE, _AT_HAND_BYTES / self.folder.n_bytes)
+
+    @property
+    def n_clients(self) -> int:
+        return sum(self._sizes)
+
+    def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
+        """The sum of the answers of a fresh cohort; None asks every client.
+
+        A shard that cannot be read, or changed since the folder was opened, is a `FileError`; workers of
+        a cluster that are lost again and again, or its scheduler, a `FitError`.
+        """
+        draws = self._draws(cohort_size)
+        n_members = sum(self._sizes[d.shard] if d.cohort is None else d.cohort for d in draws)
+        asked = without_noise(query, n_members)  # each client is played as a node of its own
+        answer = self._of_everyone if cohort_size is None else self._sum
+        with one_blas_thread():
+            sums = query.shaped(answer(asked, draws))
+        return with_noise(query, sums, n_adders=n_members)
+
+    def held_out(self, share: float) -> Bools:
+        """Who scores and is never fitted, shape (n_clients,), in a selection that holds out a share."""
+        both = zip(self._buckets, self._sizes, strict=True)
+        return np.concatenate([buckets_of(seed, n) >= 1.0 - share for seed, n in both])
 
     def skip(self) -> list[np.random.Generator]:
         """Skip a round: later rounds draw as if it had been asked."""
         return self._rng.spawn(2)
 
-    def everyone(self) -> list[ShardDraw]:
-        """Draws of a round in which all clients take part."""
-        return [ShardDraw(i, seed, seed) for i, seed in enumerate(self._buckets)]
-
-    def next(self, cohort_size: int | None) -> list[ShardDraw]:
+    def _draws(self, cohort_size: int | None) -> list[ShardDraw]:
         """The draws of the shards that the next round asks, in their order."""
         choose, play = self.skip()
-        n = len(self._each)
+        n = len(self._sizes)
         plays = _seeds(play, n)
         if cohort_size is None:
             return [ShardDraw(i, self._buckets[i], plays[i]) for i in range(n)]
@@ -106,95 +129,58 @@ class ShardRounds:
             if cohort > 0 or i == 0  # the sum over nobody has its shape too
         ]
 
-    def n_members(self, draws: Sequence[ShardDraw]) -> int:
-        """The number of clients that take part in a round."""
-        return sum(self._each[d.shard] if d.cohort is None else d.cohort for d in draws)
-
     def _cohorts(self, cohort_size: int, rng: np.random.Generator) -> list[int]:
         """The number of clients of each shard that take part."""
-        if not 1 <= cohort_size <= self.n_clients:
-            raise ParameterError(
-                f"expected a cohort of 1 to {counted(self.n_clients, 'client')}, got {cohort_size}"
-            )
+        check_cohort(cohort_size, self.n_clients)
         if self._sampling == "poisson":  # each client on its own: the number in a shard is binomial
-            drawn = rng.binomial(self._each, cohort_size / self.n_clients)
+            drawn = rng.binomial(self._sizes, cohort_size / self.n_clients)
             return cast("list[int]", drawn.tolist())
         if self.n_clients >= _MOST_FIXED:
             raise ParameterError(
                 f"expected fewer than {_MOST_FIXED:,} clients to draw a cohort of fixed size from, got "
                 f"{self.n_clients:,}; draw with sampling='poisson'"
             )
-        drawn = rng.multivariate_hypergeometric(self._each, cohort_size, method="marginals")
+        drawn = rng.multivariate_hypergeometric(self._sizes, cohort_size, method="marginals")
         return cast("list[int]", drawn.tolist())
 
-
-@checked
-class ShardClients:
-    """Plays every client of a folder of packed shards; a subclass reads and adds them.
-
-    A subclass has `_sum(query, draws)`, the sum over shards, and `_near(query, draw)`, that over those
-    at hand. On a cluster both are futures, which `_joined` puts together and `_result` waits for.
-    """
-
-    def __init__(
-        self, folder: "str | os.PathLike[str] | ShardFolder", rng: Seed, sampling: Sampling
-    ) -> None:
-        self.folder = folder if isinstance(folder, ShardFolder) else open_shards(folder)
-        self.categories = self.folder.categories
-        sizes = [shard.n_clients for shard in self.folder.shards]
-        self._rounds = ShardRounds(sizes, self.folder.n_bytes, rng=rng, sampling=sampling)
-
-    @property
-    def n_clients(self) -> int:
-        return self._rounds.n_clients
-
-    def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
-        """The sum of the answers of a fresh cohort; None asks every client.
-
-        A shard that cannot be read, or changed since the folder was opened, is a `FileError`; workers of
-        a cluster that are lost again and again, or its scheduler, a `FitError`.
-        """
-        draws = self._rounds.next(cohort_size)
-        n_members = self._rounds.n_members(draws)
-        asked = without_noise(query, n_members)  # each client is played as a node of its own
-        with self._asking():
-            answer = self._of_everyone if cohort_size is None else self._sum
-            sums = query.shaped(self._result(answer(asked, draws)))
-        return with_noise(query, sums, n_adders=n_members)
-
-    def held_out(self, share: float) -> Bools:
-        """Who scores and is never fitted, shape (n_clients,), in a selection that holds out a share."""
-        shards = zip(self._rounds.everyone(), self.folder.shards, strict=True)
-        drawn = [_buckets(draw, shard.n_clients) >= 1.0 - share for draw, shard in shards]
-        return np.concatenate(drawn)
-
-    def skip(self) -> list[np.random.Generator]:
-        """Skip a round: later rounds draw as if it had been asked."""
-        return self._rounds.skip()
-
-    def _of_everyone(self, query: Query[Any], draws: Sequence[ShardDraw]) -> Any:
+    def _of_everyone(self, query: Query[Any], draws: Sequence[ShardDraw]) -> Floats:
         """The sum over all clients: those at hand answer what only they are asked."""
-        parts = routed(query, self._rounds.share_at_hand)
-        near = None if parts.near is None else self._near(parts.near, draws[0])
-        far = None if parts.far is None else self._sum(parts.far, draws)
-        if near is None or far is None:
-            return far if near is None else near
-        return self._joined(parts, near, far)
+        leaves = [
+            leaf if (low, high) == (0.0, 1.0) else Part(leaf, low, max(low, high))
+            for leaf, low, high in query.leaves()
+        ]
+        is_near = [isinstance(leaf, Part) and leaf.high <= self._share_at_hand for leaf in leaves]
+        answered_near = np.repeat(is_near, [leaf.n_numbers for leaf in leaves])
+        vector = np.empty(len(answered_near))
+        if near := tuple(compress(leaves, is_near)):
+            vector[answered_near] = self._near(Batch(near), draws[0].play)
+        if far := tuple(compress(leaves, np.logical_not(is_near))):
+            vector[~answered_near] = self._sum(Batch(far), draws)
+        return vector
 
-    def _asking(self) -> Any:
-        return one_blas_thread()
+    def _near(self, query: Query[Any], play: SeedSequence) -> Floats:
+        """The sum over those at hand whom a query to parts of the clients means, as a vector."""
+        rows, buckets = self._at_hand
+        if rows is None:
+            return np.zeros(query.n_numbers)
+        answer: Statistics = answer_rows(
+            query, rows, buckets=buckets, rng=np.random.default_rng(play)
+        )
+        return answer.to_vector()
 
-    def _sum(self, query: Query[Any], draws: Sequence[ShardDraw]) -> Any:
+    @cached_property
+    def _at_hand(self) -> tuple[Rows | None, Floats]:
+        """The clients of all shards with the lowest buckets, if there are any, and the buckets."""
+        each, lowest = zip(*self._low_buckets(), strict=True)
+        buckets = np.concatenate(lowest)
+        counts = sparse.csr_array(sparse.vstack(each))
+        return (pack(counts) if len(buckets) else None), buckets
+
+    def _sum(self, query: Query[Any], draws: Sequence[ShardDraw]) -> Floats:
         raise NotImplementedError
 
-    def _near(self, query: Query[Any], draw: ShardDraw) -> Any:
+    def _low_buckets(self) -> Iterable[LowBuckets]:
         raise NotImplementedError
-
-    def _joined(self, parts: "Routed", near: Any, far: Any) -> Any:
-        return parts.joined(near, far)
-
-    def _result(self, vector: Any) -> Floats:
-        return cast("Floats", vector)
 
     def __repr__(self) -> str:
         many = counted(len(self.folder.shards), "shard")
@@ -241,7 +227,6 @@ class ShardAggregator(ShardClients):
     ) -> None:
         super().__init__(folder, rng, sampling)
         self._n_threads = n_threads
-        self._at_hand: AtHand | None = None
 
     def _sum(self, query: Query[Any], draws: Sequence[ShardDraw]) -> Floats:
         """The sum over shards, each of which is mapped for as long as it answers."""
@@ -251,27 +236,22 @@ class ShardAggregator(ShardClients):
 
         return tree_sum(self._map(one, draws))
 
-    def _near(self, query: Query[Any], draw: ShardDraw) -> Floats:
-        """The sum over those at hand, who are looked for in all shards when they are first asked."""
-        if self._at_hand is None:
-            share = self._rounds.share_at_hand
+    def _low_buckets(self) -> Iterator[LowBuckets]:
+        def one(i: int) -> LowBuckets:
+            return low_buckets(self.folder.rows(i), self._buckets[i], self._share_at_hand)
 
-            def one(draw: ShardDraw) -> Any:
-                return low_buckets(self.folder.rows(draw.shard), draw, share)
+        return self._map(one, range(len(self._sizes)))
 
-            self._at_hand = put_at_hand(self._map(one, self._rounds.everyone()))
-        return answer_at_hand(query, self._at_hand, draw.play)
-
-    def _map(self, function: Callable[[ShardDraw], _A], draws: Sequence[ShardDraw]) -> Iterator[_A]:
+    def _map(self, function: Callable[[_B], _A], shards: Iterable[_B]) -> Iterator[_A]:
         """The results in the order of the shards, few of them ahead of whoever takes them."""
         if self._n_threads == 1:
-            yield from map(function, draws)
+            yield from map(function, shards)
             return
         waiting: deque[Future[_A]] = deque()
         with ThreadPoolExecutor(self._n_threads) as threads:
             try:
-                for draw in draws:
-                    waiting.append(threads.submit(function, draw))
+                for one in shards:
+                    waiting.append(threads.submit(function, one))
                     if len(waiting) > 2 * self._n_threads:
                         yield waiting.popleft().result()
                 while waiting:
@@ -283,75 +263,18 @@ class ShardAggregator(ShardClients):
 
 def answer_shard(query: Query[Any], rows: Rows, draw: ShardDraw) -> Floats:
     """The sum of the answers of a shard's clients, as a vector."""
-    buckets = _buckets(draw, rows.n_clients) if _has_part(query) else None
+    buckets = buckets_of(draw.buckets, rows.n_clients) if _has_part(query) else None
     members = draw.members(rows.n_clients)
     play = np.random.default_rng(draw.play)
     answer: Statistics = answer_rows(query, rows, members=members, buckets=buckets, rng=play)
     return answer.to_vector()
 
 
-def low_buckets(
-    rows: Rows, draw: ShardDraw, share: float
-) -> tuple["sparse.csr_array[Any]", Floats]:
+def low_buckets(rows: Rows, seed: SeedSequence, share: float) -> LowBuckets:
     """The histograms of a shard's clients whose buckets are below `share`, and the buckets."""
-    buckets = _buckets(draw, rows.n_clients)
+    buckets = buckets_of(seed, rows.n_clients)
     members = np.flatnonzero(buckets < share).astype(np.uint32)
     return rows.counts_of(members), buckets[members]
-
-
-def put_at_hand(parts: Iterable[tuple["sparse.csr_array[Any]", Floats]]) -> AtHand:
-    """The clients of several shards together."""
-    counts, buckets = zip(*parts, strict=True)
-    if not sum(map(len, buckets)):
-        return AtHand(None, np.empty(0))
-    return AtHand(pack(sparse.csr_array(sparse.vstack(counts))), np.concatenate(buckets))
-
-
-def answer_at_hand(query: Query[Any], clients: AtHand, play: SeedSequence) -> Floats:
-    """The sum over those at hand whom a query to parts of the clients means, as a vector."""
-    if clients.rows is None:
-        return np.zeros(query.n_numbers)
-    rng = np.random.default_rng(play)
-    answer: Statistics = answer_rows(query, clients.rows, buckets=clients.buckets, rng=rng)
-    return answer.to_vector()
-
-
-@dataclass(frozen=True)
-class Routed:
-    """A query in two: what is asked of those at hand, and what of all shards.
-
-    `leaves` are the plain queries in their order: whether those at hand are asked, and the number of
-    numbers of the answer.
-    """
-
-    near: Batch | None
-    far: Batch | None
-    leaves: tuple[tuple[bool, int], ...]
-
-    def joined(self, near: Floats, far: Floats) -> Floats:
-        """The answer to the whole query."""
-        at = {True: 0, False: 0}
-        answers = {True: near, False: far}
-        parts = []
-        for is_near, n in self.leaves:
-            parts.append(answers[is_near][at[is_near] : at[is_near] + n])
-            at[is_near] += n
-        return np.concatenate(parts)
-
-
-def routed(query: Query[Any], share: float) -> Routed:
-    """A query in two, where those with buckets below `share` are at hand."""
-    leaves = [
-        leaf if (low, high) == (0.0, 1.0) else Part(leaf, low, max(low, high))
-        for leaf, low, high in query.leaves()
-    ]
-    marks = [isinstance(leaf, Part) and bool(leaf.high <= share) for leaf in leaves]
-    near, far = (
-        tuple(leaf for leaf, mark in zip(leaves, marks, strict=True) if mark is wanted)
-        for wanted in (True, False)
-    )
-    marked = tuple((mark, leaf.n_numbers) for leaf, mark in zip(leaves, marks, strict=True))
-    return Routed(Batch(near) if near else None, Batch(far) if far else None, marked)
 
 
 def one_blas_thread() -> Any:
@@ -379,8 +302,9 @@ def _has_part(query: Query[Any]) -> bool:
             return False
 
 
-def _buckets(draw: ShardDraw, n_clients: int) -> Floats:
-    return np.random.default_rng(draw.buckets).random(n_clients)
+def buckets_of(seed: SeedSequence, n_clients: int) -> Floats:
+    """The buckets of a shard's clients, the same in every round."""
+    return np.random.default_rng(seed).random(n_clients)
 
 
 def _seeds(rng: np.random.Generator, n: int) -> list[SeedSequence]:

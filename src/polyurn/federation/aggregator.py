@@ -199,9 +199,8 @@ class FederatedAggregator:
             self._expected, self._present = expected, set(self._exchange.nodes())
             raise NodesError(
                 f"{n_there} of {expected} nodes are connected after {self._terms.settling:g} s, "
-                f"{self._terms.min_nodes} are needed; {self._absent()}",
-                n_there, self._terms.min_nodes,
-            )  # fmt: skip
+                f"{self._terms.min_nodes} are needed; {self._absent()}"
+            )
 
     def _round(
         self,
@@ -237,11 +236,11 @@ class FederatedAggregator:
                 # Everybody was asked, and too few of them would not refuse again.
                 is_over = cohort_size is None and len(set(cohort) - attempt.declined) < needed
                 if is_over or n_attempts > self._terms.retries:
-                    times, n_left = counted(n_attempts, "attempt"), getattr(error, "n_nodes", 0)
+                    times = counted(n_attempts, "attempt")
                     text = f"no sum in {times}: {error}; {self._absent()}"
                     if is_over and attempt.declined:
                         text += "; they refuse it again until that changes and they join again"
-                    raise NodesError(text, n_left, needed) from error
+                    raise NodesError(text) from error
                 failed = f"{error}; {self._absent()}"
                 continue
             self._tally.suspect(attempt.suspects())
@@ -272,9 +271,8 @@ class FederatedAggregator:
         needed = self._terms.needed(aim)
         if len(free) < needed:
             raise NodesError(
-                f"{len(free)} of {aim} nodes can be asked, {needed} are needed; {self._absent()}",
-                len(free), needed,
-            )  # fmt: skip
+                f"{len(free)} of {aim} nodes can be asked, {needed} are needed; {self._absent()}"
+            )
         if cohort_size is None or cohort_size >= len(free):
             return free, needed
         chosen = rng.choice(len(free), size=cohort_size, replace=False)
@@ -464,7 +462,7 @@ class Attempt:
             summed.append(node)
         if len(summed) < self._needed:
             text = f"{len(summed)} of {len(self._cohort)} nodes answered, {self._needed} are needed"
-            raise NodesError(text, len(summed), self._needed)
+            raise NodesError(text)
         return total + lost, tuple(sorted(summed))
 
     def secure_sum(self, roster: Any, terms: Terms) -> tuple[Floats, tuple[int, ...]]:

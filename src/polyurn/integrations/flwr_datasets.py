@@ -17,8 +17,8 @@ from polyurn.model.names import Labels, Match, check_own, names_of, positions
 from polyurn.model.populations import Population, check_population
 from polyurn.model.relabelling import Rule
 from polyurn.model.style import Style
-from polyurn.partitioning.assign import cover, partition
-from polyurn.partitioning.result import Partition, Shortfall
+from polyurn.partitioning.assign import Shortfall, cover, partition
+from polyurn.partitioning.result import Partition
 from polyurn.storage.models import ZOO, load
 from polyurn.storage.partitions import load_partition
 from polyurn.typed.declared import Ints

@@ -8,6 +8,7 @@ that have run out. How points are drawn is `draw_kernels.py`, and nothing is wri
 
 import warnings
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,12 +22,14 @@ from polyurn.model.names import Labels, Match, Side, columns_of, positions, side
 from polyurn.model.populations import Population, Styled, check_population, drawn_from
 from polyurn.model.rising_factorials import log_rising
 from polyurn.model.style import Style
-from polyurn.partitioning.result import Partition, PartitionReport, Shortfall, check_labels
+from polyurn.partitioning.result import Partition, PartitionReport, check_labels
 from polyurn.partitioning.styled import draw_with_style
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import numbers
 from polyurn.typed.declared import Bools, Ints, Seed
 from polyurn.wording import counted
+
+Shortfall: TypeAlias = Literal["reuse", "refuse", "resample"]
 
 # Clients that `cover` draws at a time: 32 MB of histograms.
 _BATCH_CELLS = 4_000_000
@@ -158,9 +161,16 @@ def partition(
             names=names,
         )
     done = _given(
-        codes, table, style, features, rng, asked=asked, redrawn=redrawn, replace=replace,
-        shortfall=shortfall, names=names,
-    )  # fmt: skip
+        codes,
+        table,
+        style,
+        features,
+        rng,
+        asked=asked,
+        redrawn=redrawn,
+        replace=replace,
+        names=names,
+    )
     return done if test is None else done.with_test(test, codes, rng=rng)
 
 
@@ -227,7 +237,7 @@ def cover(
         n_drawn = min(2 * n_drawn, _BATCH_CELLS // n_categories + 1)
     return _given(
         codes, np.concatenate(parts), style, features, rng, asked=asked,
-        redrawn=np.concatenate(redrawn), cut=cut, replace=False, shortfall="resample", names=None,
+        redrawn=np.concatenate(redrawn), cut=cut, replace=False,
     )  # fmt: skip
 
 
@@ -289,7 +299,7 @@ def _histograms(
 def _given(
     codes: Ints, table: Counts, style: Style | None, features: ArrayLike | None,
     rng: np.random.Generator, *, asked: Ints, redrawn: Ints, cut: int = 0, replace: bool,
-    shortfall: Shortfall, names: tuple[str, ...] | None,
+    names: tuple[str, ...] | None = None,
 ) -> Partition:  # fmt: skip
     """The partition of clients with these histograms, all of which can be served."""
     from polyurn.partitioning import draw_kernels as draw
@@ -328,8 +338,7 @@ def _given(
         np.add.at(repeats, held.col, np.maximum(held.data - available[held.col], 0))
     report = PartitionReport(
         available=available, asked=asked, given=_column_sums(table), n_used=n_used, n_shared=n_shared,
-        repeats=repeats, redrawn=redrawn, cut=cut, replace=replace, shortfall=shortfall,
-        style=served, categories=names,
+        repeats=repeats, redrawn=redrawn, cut=cut, style=served, categories=names,
     )  # fmt: skip
     return Partition(offsets, indices, report)
 

@@ -7,8 +7,7 @@ points are given to simulated clients is `assign.py`; files are `storage/partiti
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from operator import index
-from typing import Any, Literal, SupportsIndex, TypeAlias, overload
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,8 +22,6 @@ from polyurn.typed.declared import Floats, Ints, Seed
 from polyurn.typed.plotted import Plotted, data_frame
 from polyurn.wording import aligned, counted
 
-Shortfall: TypeAlias = Literal["reuse", "refuse", "resample"]
-
 # How many clients and labels may find fewer points of their style than they ask for.
 POORLY_SERVED = 0.05
 # What to do instead where clients should not share rows.
@@ -34,25 +31,17 @@ DISJOINT = (
 )
 
 
-@checked
 @dataclass(frozen=True, eq=False)
 class StyleReport:
     """How well proxy data could serve the styles that clients were drawn with.
 
     The effective sample size of a client and label is (Σ w)² / Σ w² over the label's proxy points, where
     w is how much more frequent a point is in the client's style than in the proxy data: so many points
-    the client chooses from, in effect. It is computed for a sample of clients and labels.
-
-    Attributes
-    ----------
-    n_directions, n_directions_used : int
-        Of the style, and of the partition: directions in which clients differ least are left out until
-        19 of 20 clients and labels have an effective sample size of the points that they ask for.
-    effective_median, effective_low : float arrays of shape (n_labels,)
-        The median and the 5 % quantile of the effective sample sizes; NaN for a label that nobody asks
-        for.
-    served : float
-        The share of clients and labels that have an effective sample size of the points they ask for.
+    the client chooses from, in effect. It is computed for a sample of clients and labels; `served` is
+    the share of these for which it is at least the points that they ask for. Of the style's
+    `n_directions`, those in which clients differ least are left out until that is 19 of 20.
+    `effective_median` and `effective_low`, of shape (n_labels,), are the median and the 5 % quantile of
+    the effective sample sizes; NaN for a label that nobody asks for.
     """
 
     n_directions: int
@@ -86,30 +75,16 @@ class StyleReport:
         return None
 
 
-@checked
 @dataclass(frozen=True, eq=False)
 class PartitionReport:
     """What was asked for and what was given.
 
-    Attributes
-    ----------
-    available, asked, given : int arrays of shape (n_categories,)
-        Proxy points, points that the histograms ask for, and points that clients were given.
-    n_used, n_shared : int
-        How many different proxy points some client holds, and how many several clients hold.
-    repeats : int array of shape (n_categories,)
-        How many times a client was given a point that it already holds, because it asks for more
-        points of a category than there are.
-    redrawn : int array of shape (n_redrawn,)
-        Clients whose histogram is not the one that was asked for.
-    cut : int
-        How many points the last client of `cover` lacks.
-    replace : bool
-    shortfall : str
-    style : StyleReport or None
-        How well the proxy data could serve clients' styles, if they have some.
-    categories : tuple of str or None
-        What the categories are called; their numbers if None.
+    `available`, `asked`, `given` and `repeats` have shape (n_categories,): proxy points, points that the
+    histograms ask for, points that clients were given, and how many times a client was given a point
+    that it already holds, because it asks for more than there are. Some client holds `n_used` different
+    points, and several hold `n_shared` of them. `redrawn`, of shape (n_redrawn,), are the clients whose
+    histogram is not the one that was asked for, and `cut` is how many points the last client of `cover`
+    lacks. Without names in `categories`, they are called by their numbers.
     """
 
     available: Ints = field(repr=False)
@@ -120,8 +95,6 @@ class PartitionReport:
     repeats: Ints = field(repr=False)
     redrawn: Ints = field(repr=False)
     cut: int
-    replace: bool
-    shortfall: Shortfall
     style: StyleReport | None = None
     categories: tuple[str, ...] | None = field(default=None, repr=False)
 
@@ -136,24 +109,9 @@ class PartitionReport:
         return int(self.repeats.sum())
 
     @property
-    def n_reused(self) -> int:
-        """How many of them had been given before, to this client or to another."""
-        return self.n_given - self.n_used
-
-    @property
-    def n_unused(self) -> int:
-        """How many proxy points nobody holds."""
-        return int(self.available.sum()) - self.n_used
-
-    @property
     def exact(self) -> bool:
         """Whether every client has the histogram that was asked for."""
         return len(self.redrawn) == 0
-
-    @property
-    def shortage(self) -> Ints:
-        """How many points more were asked for than there are, shape (n_categories,)."""
-        return np.asarray(np.maximum(self.asked - self.available, 0))
 
     def sentences(self) -> list[str]:
         """What a person wants to know about a partition."""
@@ -192,10 +150,10 @@ class PartitionReport:
 
     def to_json(self) -> dict[str, Any]:
         """The numbers, for JSON."""
-        counts = ("n_given", "n_used", "n_shared", "n_reused", "n_unused", "n_repeats", "cut")
+        counts = ("n_given", "n_used", "n_shared", "n_repeats", "cut")
         arrays = ("available", "asked", "given")
         return {
-            **{name: getattr(self, name) for name in (*counts, "exact", "replace", "shortfall")},
+            **{name: getattr(self, name) for name in (*counts, "exact")},
             **{name: getattr(self, name).tolist() for name in arrays},
             "n_redrawn": len(self.redrawn),
             "style": None if self.style is None else self.style.to_json(),
@@ -289,15 +247,13 @@ class Partition(Plotted):
         >>> Partition.from_lists([[0, 2], [1]]).sizes.tolist()
         [2, 1]
         """
-        lists = [numbers(held, f"client {i}") for i, held in enumerate(points)]
-        if not lists:
-            raise ParameterError("expected at least one client, got none")
-        for client, held in enumerate(lists):
-            if held.ndim == 1 and len(held) == 0:
-                raise ParameterError(f"client {client} holds no points; drop empty clients first")
-            if held.ndim != 1 or held.dtype.kind not in "iu":
+        lists = [np.empty(0, np.int64)]
+        for client, points_held in enumerate(points):
+            held = numbers(points_held, f"client {client}")
+            if held.ndim != 1 or (held.dtype.kind not in "iu" and len(held)):
                 raise ParameterError(f"expected client {client} as a list of whole numbers")
-        return cls(np.cumsum([0, *map(len, lists)]), np.concatenate(lists))
+            lists.append(held.astype(np.int64, copy=False))
+        return cls(np.cumsum([len(held) for held in lists]), np.concatenate(lists))
 
     def check_points(self, n_points: int) -> None:
         """Refuse a dataset of so many points, if a client holds one that is not there."""
@@ -389,16 +345,15 @@ class Partition(Plotted):
     @overload
     def __getitem__(self, client: slice) -> list[Ints]: ...
     def __getitem__(self, client: SupportsIndex | slice) -> Ints | list[Ints]:
-        if isinstance(client, slice):
-            return [self[i] for i in range(*client.indices(len(self)))]
         try:
-            position = index(client)
+            chosen = range(len(self))[client]
         except TypeError:
             raise TypeError(f"expected a client's number or a slice, got {client!r}") from None
-        if not -len(self) <= position < len(self):
-            raise IndexError(f"expected a client from 0 to {len(self) - 1}, got {position}")
-        position %= len(self)
-        return self.indices[self.offsets[position] : self.offsets[position + 1]]
+        except IndexError:
+            raise IndexError(f"expected a client from 0 to {len(self) - 1}, got {client}") from None
+        if isinstance(chosen, range):
+            return [self[i] for i in chosen]
+        return self.indices[self.offsets[chosen] : self.offsets[chosen + 1]]
 
     def __array__(self, *_: object, **__: object) -> NDArray[Any]:
         # Clients of equal size would pass for a table of histograms.
@@ -435,11 +390,7 @@ class Partition(Plotted):
         what = f"the histograms of {len(self)} clients in {n_categories} categories"
         check_memory(16 * len(self) * max(n_categories, 0), what, "take fewer categories")
         codes = check_labels(labels, n_categories)
-        if len(codes) <= self.indices.max():
-            raise PartitionError(
-                f"expected a label for each point, got {len(codes)} labels, and a client holds point "
-                f"{self.indices.max()}"
-            )
+        self._check_one_each(codes, "label")
         codes = codes[self.indices]
         cells = np.bincount(self.clients * n_categories + codes, minlength=len(self) * n_categories)
         return cells.reshape(len(self), n_categories)

@@ -25,7 +25,7 @@ from polyurn.model.style import Style
 from polyurn.model.style_coordinates import StyleSpace, feature_rows, label_codes, style_space
 from polyurn.sources.clients import Declared, Say
 from polyurn.storage.models import Saved, load_saved
-from polyurn.storage.npz_files import read_record_arrays
+from polyurn.storage.npz_files import read_arrays
 from polyurn.storage.table_files import arrow, naming, read_table
 from polyurn.typed.arrays import ids_of
 from polyurn.typed.declared import Ints
@@ -50,17 +50,18 @@ class PointFile:
         """Read a file, and check what an archive has."""
         if not is_archive(path):
             return cls(path, as_arrow(read_table(path, on_remark=say)))
-        arrays = read_record_arrays(path)
+        arrays = read_arrays(path, needed=("features", "labels"))
+        features = arrays["features"]
         try:
-            labels = label_codes(arrays.labels, len(feature_rows(arrays.features)), n_labels=None)
+            labels = label_codes(arrays["labels"], len(feature_rows(features)), n_labels=None)
             columns: dict[str, Any] = {"label": labels}
-            if arrays.clients is not None:
-                columns["client"] = ids_of(arrays.clients, "clients")
+            if "clients" in arrays:
+                columns["client"] = ids_of(arrays["clients"], "clients")
         except ParameterError as error:
             raise CountsError(f"{path}: {error}") from None
         if any(len(column) != len(labels) for column in columns.values()):
             raise CountsError(f"{path}: expected a client for each of {len(labels):,} points")
-        return cls(path, arrow("reading points").table(columns), arrays.features)
+        return cls(path, arrow("reading points").table(columns), features)
 
     @property
     def columns(self) -> list[str]:

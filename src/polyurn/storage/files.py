@@ -98,14 +98,13 @@ def others_in(folder: str | os.PathLike[str]) -> list[str]:
     return others
 
 
-def own_folder(path: Path, mark: str) -> bool:
-    """Make a folder of ours; return whether it has the file `mark`. Without it, it must be empty."""
+def own_folder(path: Path, mark: str = "") -> None:
+    """Make a folder of ours; one that is there must have the file `mark`, or be empty."""
     with refused(f"cannot use {path}"):
         path.mkdir(parents=True, exist_ok=True)
         others = others_in(path)
     if others and mark not in others:
         raise FileError(f"{path} holds something else; take an empty folder")
-    return mark in others
 
 
 def check_regular(path: str | os.PathLike[str]) -> None:

@@ -5,7 +5,6 @@ line has one sum over clients, which `ReplayAggregator` passes to it. It has no 
 """
 
 import base64
-import json
 import os
 import secrets
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-from polyurn.errors import FileError
 from polyurn.storage.files import own_folder
 from polyurn.storage.json_log import JsonLog
 from polyurn.typed.arguments import Json, checked
@@ -53,21 +51,13 @@ class Journal:
     def __init__(self, folder: str | os.PathLike[str], settings: Json) -> None:
         self.folder = Path(folder)
         own_folder(self.folder, _FILE)
-        asked = json.loads(json.dumps(dict(settings)))
         self._log = JsonLog(
             self.folder / _FILE, _Sum, kind="journal", name="the log of a run",
-            head={"search": _SEARCH, "name": secrets.token_hex(8), "settings": asked},
             advice="delete it, and the lines after it, to ask again",
+            head={"search_version": _SEARCH, "settings": dict(settings)},
+            fresh={"name": secrets.token_hex(8)},
+            instead="repeat its command, or take an empty folder",
         )  # fmt: skip
-        if self._log.head.get("search") != _SEARCH:
-            raise FileError(
-                f"{folder} holds a run of another version of polyurn; take an empty folder"
-            )
-        if self._log.head.get("settings") != asked:
-            raise FileError(
-                f"{folder} holds a run with other settings; repeat its command, or take an empty "
-                "folder"
-            )
         self._sums = self._log.read()
 
     @property

@@ -99,8 +99,9 @@ class JsonLog(AppendedFile, Generic[Value]):
 
     With `begin`, a file that does not exist, or whose first line was cut off, is begun. Without it, such
     a file is refused: a reader writes nothing. `kind` names the format, `name` is the same in words, and
-    `advice` says what to do about a damaged line. The argument `head` has more fields for the first line
-    of a new file, as JSON values; the attribute `head` has those that the file has.
+    `advice` says what to do about a damaged line. The argument `head` has more fields of the first line,
+    as JSON values; a file that differs in them is refused, and `instead` says what to do then. A new
+    file also gets those of `fresh`. The attribute `head` has those that the file has.
     """
 
     def __init__(
@@ -112,6 +113,8 @@ class JsonLog(AppendedFile, Generic[Value]):
         name: str,
         advice: str,
         head: Mapping[str, Any] | None = None,
+        instead: str = "take another file",
+        fresh: Mapping[str, Any] | None = None,
         chained: bool = True,
         begin: bool = True,
         key: bytes = b"",
@@ -120,16 +123,19 @@ class JsonLog(AppendedFile, Generic[Value]):
         super().__init__(path, mode=mode)
         self._cls, self._kind, self._name, self._advice = cls, kind, name, advice
         self._chained, self._key = chained, key
+        asked = json.loads(json.dumps(dict(head or {})))
         if begin and not self._whole():
             with self.turn():
                 if not self._whole():
-                    self._begin(head or {})
+                    self._begin({**asked, **(fresh or {})})
         line = self._whole().partition(b"\n")[0]
         found: Any = None
         with suppress(ValueError):
             found = parse_json(line)
         check_head(found, kind, f"{self.path} is not {name}", f"{self.path} is damaged")
         self.head = {one: found[one] for one in found if one not in ("format", "version")}
+        if names := [one for one in asked if self.head.get(one) != asked[one]]:
+            raise FileError(f"{self.path} is {name} that differs in {', '.join(names)}; {instead}")
         # For the first line and each entry: where it ends, and its checksum.
         self._marks = [(len(line) + 1, self._digest("", line))]
 

@@ -37,12 +37,8 @@ class LookHistory:
         self._log = JsonLog(
             path, LookEntry, kind=KIND, name="a history of looks", chained=False,
             advice="take the line out, or begin another file", head=head, begin=mdm is not None,
-            mode=0o644,
+            instead="begin another file, or give that mixture", mode=0o644,
         )  # fmt: skip
-        if head is not None and self._log.head.get("mixture") != head["mixture"]:
-            raise FileError(
-                f"{path} is about another mixture: begin another file, or give that mixture"
-            )
 
     def read(self) -> list[LookEntry]:
         """All looks, the first one first."""

@@ -1,13 +1,9 @@
-"""Records in a NumPy archive (.npz): arrays `features` and `labels`, and `clients` where there are some.
-
-Records in tables are read by `table_files.py`.
-"""
+"""The arrays of a NumPy archive (.npz). Tables are read by `table_files.py`."""
 
 import errno
 import os
 import zipfile
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,31 +23,13 @@ _DAMAGE = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class RecordArrays:
-    """What an archive holds, all of length n_points; never shown in a repr."""
+def read_arrays(
+    path: str | os.PathLike[str], *, needed: tuple[str, ...] = ()
+) -> dict[str, NDArray[Any]]:
+    """The arrays of an archive by their names, those that are `needed` among them.
 
-    features: NDArray[Any]
-    labels: NDArray[Any]
-    clients: NDArray[Any] | None
-
-    def __repr__(self) -> str:
-        return f"RecordArrays(features{self.features.shape})"
-
-
-def read_record_arrays(path: str | os.PathLike[str]) -> RecordArrays:
-    """Read an archive; nothing in it is executed."""
-    path, arrays = Path(path), read_arrays(path)
-    missing = {"features", "labels"} - arrays.keys()
-    if missing:
-        raise FileError(
-            f"{path}: expected arrays 'features' and 'labels', got {', '.join(sorted(arrays)) or 'none'}"
-        )
-    return RecordArrays(arrays["features"], arrays["labels"], arrays.get("clients"))
-
-
-def read_arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
-    """The arrays of an archive by their names; nothing in it is executed."""
+    Nothing in the file is executed.
+    """
     path = Path(path)
     try:
         with open_regular(path) as file, np.lib.npyio.NpzFile(file, allow_pickle=False) as archive:
@@ -68,6 +46,11 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray):  # numpy returns bytes for anything else
             raise _unreadable(path, f"{shown(name)} is not an array")
+    if not arrays.keys() >= set(needed):
+        raise FileError(
+            f"{path}: expected arrays {' and '.join(map(repr, needed))}, got "
+            f"{', '.join(sorted(arrays)) or 'none'}"
+        )
     return arrays
 
 

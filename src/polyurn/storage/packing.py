@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from polyurn.client.counting import Categories, category_names
 from polyurn.client.layout import Columns, Layout, column_text
 from polyurn.client.rows import pack
 from polyurn.counts import client_sizes
-from polyurn.errors import CountsError, FileError, ParameterError
+from polyurn.errors import CountsError, FileError
 from polyurn.storage.files import own_folder, refused
 from polyurn.storage.long_rows import LongTables, RowBlock, by_client, find_files, open_tables
 from polyurn.storage.shards import (
@@ -44,7 +44,7 @@ from polyurn.storage.shards import (
 )
 from polyurn.storage.table_files import arrow, parquet_rows
 from polyurn.typed.arguments import Json, checked
-from polyurn.typed.declared import Bools, Ints
+from polyurn.typed.declared import AtLeast, Between, Bools, Ints
 
 # Clients of a shard: enough that the tables of a round cost little in comparison, few enough that a
 # thread needs little memory.
@@ -77,13 +77,13 @@ def pack_shards(
     client: str | None = None,
     category: str | Sequence[str] | None = None,
     count: str | None = None,
-    cap: int | None = None,
+    cap: Annotated[int, Between(1, _LARGEST)] | None = None,
     drop_empty: bool = False,
     drop_missing: bool = False,
-    clients_per_shard: int = CLIENTS_PER_SHARD,
-    memory: int = 2**30,
+    clients_per_shard: Annotated[int, AtLeast(1)] = CLIENTS_PER_SHARD,
+    memory: Annotated[int, AtLeast(_LEAST_MEMORY)] = 2**30,
     n_threads: Threads = 2,
-    rng: int = 0,
+    rng: Annotated[int, AtLeast(0)] = 0,
     provenance: Json | None = None,
     on_remark: Callable[[str], None] | None = None,
     on_progress: Callable[[Packed], None] | None = None,
@@ -145,20 +145,11 @@ def pack_shards(
     """
     from polyurn import __version__
 
-    if clients_per_shard < 1 or memory < _LEAST_MEMORY:
-        raise ParameterError(
-            f"expected clients_per_shard of at least 1, got {clients_per_shard}, and memory of at least "
-            f"{_LEAST_MEMORY} bytes, got {memory}"
-        )
-    if cap is not None and not 1 <= cap <= _LARGEST:
-        raise ParameterError(f"expected a cap of 1 to {_LARGEST}, got {cap}")
-    if rng < 0:
-        raise ParameterError(f"expected rng as a seed of at least 0, got {rng}")
     given = [tables] if isinstance(tables, str | os.PathLike) else list(tables)
     files, folder = find_files(given), Path(folder)
     say, on_progress = on_remark or _nothing, on_progress or _nothing
+    read = [[str(path), *_stamp(path)] for path in files]
     settings = {
-        "files": [[str(path), *_stamp(path)] for path in files],
         "columns": [client, category if isinstance(category, str | None) else list(category), count],
         "categories": repr(categories), "cap": cap, "drop_empty": drop_empty, "rng": rng,
         "clients_per_shard": clients_per_shard, "drop_missing": drop_missing,
@@ -173,17 +164,16 @@ def pack_shards(
     for remark in remarks:
         say(remark)
     own_folder(folder, LOG)
-    log = PackingLog(folder, settings)
+    log = PackingLog(folder, read, settings)
     if log.shards:
         say(f"going on after {len(log.shards)} shards of {log.totals.n_clients:,} clients")
     job = _Job(folder, log, found, cap, drop_empty, clients_per_shard, memory, n_threads, rng)
     totals = _pack(job, on_progress, say)
     columns = found.layout
     category_column = None if columns.category is None else column_text(columns.category)
-    names = category_names(found.categories)
     whole = ShardFolder(
-        folder, names, not isinstance(found.categories, int), totals, log.shards, columns.client,
-        category_column, columns.count, {"polyurn": __version__, **(provenance or {})},
+        folder, category_names(found.categories), totals, log.shards, columns.client, category_column,
+        columns.count, {"polyurn": __version__, **(provenance or {})},
     )  # fmt: skip
     log.append(PackingLine(whole=whole))
     shutil.rmtree(folder / _SORTING, ignore_errors=True)
@@ -193,20 +183,14 @@ def pack_shards(
 class PackingLog:
     """How far packing has come: the log of a folder that is being packed.
 
-    `settings` are what the shards depend on, as JSON values; the log keeps their checksum, and one with
-    another checksum is refused. If the line of a step is damaged, or its shard is not the file that was
-    written, this step and all later ones are done again.
+    `tables` and `settings` are what the shards depend on, as JSON values; the log keeps their checksums,
+    and one with other checksums is refused. If the line of a step is damaged, or its shard is not the
+    file that was written, this step and all later ones are done again.
     """
 
-    def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, tables: list[Any], settings: dict[str, Any]) -> None:
         self._folder = folder
-        head = {"settings": hashlib.sha256(json.dumps(settings).encode()).hexdigest()}
-        self._log = packing_log(folder, head)
-        if self._log.head != head:
-            raise FileError(
-                f"{folder} holds a packing of other tables, or with other settings; repeat its "
-                "command, or take an empty folder"
-            )
+        self._log = packing_log(folder, {"tables": _digest(tables), "settings": _digest(settings)})
         self.is_sorted: tuple[int, int] | None = None
         self.steps: list[Step] = []
         self.totals = total_of([])
@@ -448,6 +432,10 @@ def _capped(
         )
     cells.eliminate_zeros()
     return cells
+
+
+def _digest(described: Any) -> str:
+    return hashlib.sha256(json.dumps(described).encode()).hexdigest()
 
 
 def _stamp(path: Path) -> tuple[int, int]:

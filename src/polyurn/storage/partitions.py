@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from polyurn.errors import FileError, ParameterError
 from polyurn.partitioning.result import Partition, check_ids
 from polyurn.storage.documents import json_bytes, parse_json
-from polyurn.storage.files import AGAIN, check_writable, others_in, read_regular, write_whole
+from polyurn.storage.files import AGAIN, check_writable, own_folder, read_regular, write_whole
 from polyurn.storage.table_files import arrow, read_table, write_table
 from polyurn.typed.arguments import Json, checked
 
@@ -47,8 +47,7 @@ def save_partition(
     clients : sequence of length n_clients, optional
         Client ids, which also differ as texts; by default the partition's own, or 0, 1, ...
     provenance : mapping, optional
-        How it came about; kept in a Parquet file's metadata, with how well the proxy data could serve
-        clients' styles if they have some. JSON cannot keep it.
+        How it came about; kept in a Parquet file's metadata. JSON cannot keep it.
     """
     path = Path(path)
     kind = _kind(path)
@@ -58,10 +57,9 @@ def save_partition(
         return
     pa = arrow("writing tables")
     owners = pa.array(check_ids(clients, partition)).take(pa.array(partition.clients))
-    style = None if partition.report is None else partition.report.style
-    served = {} if style is None else {"style": style.to_json()}
-    table = pa.table({"client": owners, "index": partition.indices})
-    write_table(table, path, provenance={**served, **(provenance or {})})
+    write_table(
+        pa.table({"client": owners, "index": partition.indices}), path, provenance=provenance
+    )
 
 
 def partition_json(
@@ -113,12 +111,11 @@ def write_client_folders(
     to the files, or copies where the disk cannot link: what torchvision's `ImageFolder` reads. Without,
     it has `rows.parquet`. A client's name is percent-encoded where a folder's name cannot be like it.
     """
-    if folder.exists() and (not folder.is_dir() or others_in(folder)):
-        raise FileError(f"{folder} holds something else; take an empty folder")
     if files is not None and (missing := [name for name in files if not os.path.isfile(name)]):
         raise FileError(
             f"there is no file {missing[0]!r}, and {len(missing) - 1:,} more are missing"
         )
+    own_folder(folder)
     parts = {"": partition}
     if partition.test is not None:
         parts = {"train": partition, "test": partition.test}

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from polyurn.errors import FileError
 from polyurn.storage.files import check_regular, own_folder, write_whole
 from polyurn.storage.json_log import JsonLog
 from polyurn.typed.arguments import checked
@@ -110,14 +109,7 @@ class RunLog:
     def __init__(self, folder: str | os.PathLike[str], described: Mapping[str, Any]) -> None:
         self.folder = Path(folder)
         own_folder(self.folder, _FILE)
-        asked = json.loads(json.dumps(described))
-        self._log = _log(self.folder, asked)
-        kept = self._log.head
-        if names := [name for name in asked if kept.get(name) != asked[name]]:
-            raise FileError(
-                f"{folder} holds a sweep with other {', '.join(names)}; ask for the same, or take an "
-                "empty folder"
-            )
+        self._log = _log(self.folder, described)
         with ExitStack() as stack:
             stack.enter_context(self._log.turn(busy=f"another sweep is running in {folder}"))
             self.runs = self._log.read()
@@ -149,5 +141,6 @@ class RunLog:
 def _log(folder: Path, asked: Mapping[str, Any] | None = None) -> JsonLog[FinishedRun]:
     return JsonLog(
         folder / _FILE, FinishedRun, kind="runs", name="the log of a sweep", head=asked,
-        chained=False, advice="delete the line and repeat the sweep", begin=asked is not None,
+        instead="ask for the same, or take an empty folder", chained=False,
+        advice="delete the line and repeat the sweep", begin=asked is not None,
     )  # fmt: skip

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +29,6 @@ from polyurn.typed.declared import Ints, Seed
 from polyurn.typed.json_form import UNKEPT, Count
 
 LOG = "shards.jsonl"
-
-# A file as the file system describes it: its size, its modification time and its inode number.
-Identity: TypeAlias = tuple[int, int, int]
 
 _MAGIC = b"polyurn.rows.1\n\0"
 # Arrays begin at multiples of a cache line.
@@ -48,7 +45,8 @@ _blake2b = partial(hashlib.blake2b, digest_size=16)
 class Shard:
     """One file of a folder, with its BLAKE2b checksum.
 
-    `modified` is in nanoseconds since 1970; if the file has another time, the checksum decides.
+    `modified` is in nanoseconds since 1970; if the file has another time, the checksum decides. `seen`
+    are the size, the modification time and the inode number of the file that was checked.
     """
 
     name: str
@@ -56,6 +54,7 @@ class Shard:
     n_bytes: Count
     modified: int
     checksum: str
+    seen: tuple[int, int, int] | None = field(default=None, metadata=UNKEPT)
 
 
 def write_shard(folder: Path, name: str, rows: Rows) -> Shard:
@@ -91,8 +90,8 @@ def write_shard(folder: Path, name: str, rows: Rows) -> Shard:
     )  # fmt: skip
 
 
-def check_shard(folder: Path, shard: Shard) -> Identity:
-    """Check that a shard is the file that was written; return its identity."""
+def check_shard(folder: Path, shard: Shard) -> Shard:
+    """Check that a shard is the file that was written; return it with what was `seen`."""
     path = folder / shard.name
     if os.path.basename(shard.name) != shard.name:
         raise FileError(f"the log of {folder} is damaged: expected names of files; {AGAIN}")
@@ -110,31 +109,23 @@ def check_shard(folder: Path, shard: Shard) -> Identity:
                 f"{path} is not the file that was packed: its checksum is another one; pack the tables "
                 "again, or take a copy that is whole"
             )
-    return _identity(known)
+    return replace(shard, seen=_seen(known))
 
 
-def map_shard(folder: Path, shard: Shard, *, seen: Identity) -> Rows:
-    """Map a shard into memory; unused pages take none of it."""
+def map_shard(folder: Path, shard: Shard) -> Rows:
+    """Map a shard into memory; a `FileError` if it is no longer the file that was checked.
+
+    Unused pages take no memory.
+    """
     path = folder / shard.name
     with refused(f"cannot read {path}"), open(path, "rb") as file:
-        _check_same(path, os.fstat(file.fileno()), seen)
+        if _seen(os.fstat(file.fileno())) != shard.seen:
+            raise FileError(
+                f"{path} changed while it was used; restore it and repeat, or pack the tables again"
+            )
         # Private and writable: the kernels are compiled for arrays that can be written.
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     return _read_rows(mapped, path, shard)
-
-
-def check_unchanged(folder: Path, shard: Shard, seen: Identity) -> None:
-    """Raise a `FileError` if a shard is no longer the file that was `seen`."""
-    path = folder / shard.name
-    with refused(f"cannot read {path}"):
-        _check_same(path, os.stat(path), seen)
-
-
-def _check_same(path: Path, now: os.stat_result, seen: Identity) -> None:
-    if _identity(now) != seen:
-        raise FileError(
-            f"{path} changed while it was used; restore it and repeat, or pack the tables again"
-        )
 
 
 def _checksum(path: Path) -> str:
@@ -142,7 +133,7 @@ def _checksum(path: Path) -> str:
         return hashlib.file_digest(file, _blake2b).hexdigest()
 
 
-def _identity(known: os.stat_result) -> Identity:
+def _seen(known: os.stat_result) -> tuple[int, int, int]:
     return known.st_size, known.st_mtime_ns, known.st_ino
 
 
@@ -194,24 +185,19 @@ class Totals:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ShardFolder:
-    """A folder of shards, open to be read; the last line of its log keeps all but `path`, `shards` and
-    `seen`.
+    """A folder of shards, open to be read; the last line of its log keeps all but `path` and `shards`.
 
-    `named` says whether the categories have names besides their numbers. `client`, `category` and
-    `count` are the columns of the tables that were packed. `seen` has the identity of each shard when
-    the folder was opened.
+    `client`, `category` and `count` are the columns of the tables that were packed.
     """
 
     path: Path = field(metadata=UNKEPT)
     categories: tuple[str, ...]
-    named: bool
     totals: Totals
     shards: tuple[Shard, ...] = field(metadata=UNKEPT)
     client: str | None = None
     category: str | None = None
     count: str | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
-    seen: dict[str, Identity] = field(default_factory=dict, metadata=UNKEPT)
 
     @property
     def n_clients(self) -> int:
@@ -233,8 +219,7 @@ class ShardFolder:
 
     def rows(self, i: int) -> Rows:
         """Shard i, mapped into memory."""
-        shard = self.shards[i]
-        return map_shard(self.path, shard, seen=self.seen[shard.name])
+        return map_shard(self.path, self.shards[i])
 
     def __repr__(self) -> str:
         return f"ShardFolder({str(self.path)!r}, {self.n_clients:,} clients)"
@@ -267,7 +252,7 @@ def packing_log(folder: Path, head: Mapping[str, Any] | None = None) -> JsonLog[
     return JsonLog(
         folder / LOG, PackingLine, kind="shards", name="the log of packed clients", head=head,
         advice="repeat its `polyurn pack`, or take a copy that is whole", begin=head is not None,
-        mode=0o666,
+        instead="repeat its command, or take an empty folder", mode=0o666,
     )  # fmt: skip
 
 
@@ -295,9 +280,8 @@ def open_shards(path: str | os.PathLike[str]) -> ShardFolder:
         raise FileError(
             f"{path} was not packed to its end; repeat its `polyurn pack` to go on with it"
         )
-    shards = tuple(line.step.shard for line in lines if line.step and line.step.shard)
-    seen = {shard.name: check_shard(path, shard) for shard in shards}
-    return replace(whole, path=path, shards=shards, seen=seen)
+    shards = (line.step.shard for line in lines if line.step and line.step.shard)
+    return replace(whole, path=path, shards=tuple(check_shard(path, shard) for shard in shards))
 
 
 def _lines(folder: Path, *, until_damage: bool = False) -> list[PackingLine]:

@@ -174,11 +174,11 @@ def _kind(annotation: Any) -> _Kind | None:
     if origin is Literal:
         return _if(_listed(map(repr, inner)), lambda v: isinstance(v, str) and v in inner)
     if origin is tuple:
-        return _list(inner[0], tuple) if inner[-1] is ... else _pair(inner)
+        return _list(inner[0], convert=tuple) if inner[-1] is ... else _list(*inner)
     if origin is Sequence:
-        return _list(inner[0], lambda values: values)
+        return _list(inner[0])
     if origin is Iterable:
-        return _list(inner[0], tuple, also=(Iterator, set, frozenset, _Views))
+        return _list(inner[0], convert=tuple, also=(Iterator, set, frozenset, _Views))
     if origin in (Mapping, dict):
         return _mapping(*inner)
     kind = origin or annotation
@@ -229,33 +229,25 @@ def _union(members: tuple[Any, ...]) -> _Kind | None:
     return _Kind(_listed(kind.expected for kind in known), take, advice)
 
 
-def _list(inner: Any, convert: Callable[[Any], Any], *, also: tuple[type, ...] = ()) -> _Kind:
-    """A list, a tuple, an array or a column, or another iterable of the types in `also`."""
-    of = _kind(inner)
+def _list(
+    *inner: Any, convert: Callable[[Any], Any] = lambda values: values, also: tuple[type, ...] = ()
+) -> _Kind:
+    """A list, a tuple, an array or a column, or another iterable of the types in `also`.
+
+    All values are of one type, or there is one value for each of several types.
+    """
+    kinds = [_kind(one) for one in inner]
+    n = len(kinds)
 
     def take(value: Any) -> Any:
-        if not (_is_list(value) or isinstance(value, also)):
+        if not (_is_list(value) or isinstance(value, also)) or (n > 1 and len(value) != n):
             raise _UnfitError(got(value))
         values = convert(value)
-        for i, one in enumerate(values if of else ()):
-            _take_inside(of, one, f"at position {i}")
+        for i, one in enumerate(values if any(kinds) else ()):
+            _take_inside(kinds[i % n], one, f"at position {i}")
         return values
 
-    return _Kind("a list", take)
-
-
-def _pair(inner: tuple[Any, ...]) -> _Kind:
-    """A tuple with one value for each of the inner types."""
-    kinds = [_kind(one) for one in inner]
-
-    def take(value: Any) -> Any:
-        if not _is_list(value) or len(value) != len(kinds):
-            raise _UnfitError(got(value))
-        for i, (kind, one) in enumerate(zip(kinds, value, strict=True)):
-            _take_inside(kind, one, f"at position {i}")
-        return value
-
-    return _Kind(f"{len(kinds)} values", take)
+    return _Kind("a list" if n == 1 else f"{n} values", take)
 
 
 def _mapping(of_keys: Any, of_values: Any) -> _Kind:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import Field, dataclass
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, Protocol, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,16 +31,6 @@ IF_GIVEN = {"if_given": True}
 def is_given(value: object, field: "Field[Any]") -> bool:
     """Whether documents and messages have this field of the value."""
     return not field.metadata.get("if_given") or getattr(value, field.name) is not None
-
-
-class Range(Protocol):
-    """A range declared beside a type; `text` completes "expected a number ..."."""
-
-    @property
-    def text(self) -> str: ...
-
-    def fits(self, value: Any) -> bool:
-        """Whether a value of the type is in the range."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +79,10 @@ class Between:
         return bool(self.least <= value <= self.most)  # NaN is not
 
 
+# What is declared beside a type; `text` completes "expected a number ...".
+Range: TypeAlias = AtLeast | Above | Between
+
+
 class Shape:
     """An array with these axes; axes of one name have the same length in all fields, and not 0."""
 
@@ -102,7 +96,7 @@ def ranges_of(annotation: Any) -> tuple[Any, list[Range]]:
     plain, *marks = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
     if any(isinstance(mark, str) for mark in marks):
         return annotation, []
-    return plain, [mark for mark in marks if hasattr(mark, "fits")]
+    return plain, [mark for mark in marks if isinstance(mark, Range)]
 
 
 def check_declared(value: Any) -> None:
@@ -118,7 +112,8 @@ def check_declared(value: Any) -> None:
     """
     kind: Any = type(value)
     for name, range_ in marks_of(kind, "fits"):
-        if not range_.fits(given := getattr(value, name)):
+        given = getattr(value, name)
+        if given is not None and not range_.fits(given):
             raise ParameterError(f"expected {name} {range_.text}, got {given}")
     if arrays := axes_of(kind):
         check_shapes({name: np.shape(getattr(value, name)) for name in arrays}, kind)
@@ -155,20 +150,16 @@ def _fits(shape: tuple[int, ...], axes: tuple[str, ...], lengths: dict[str, int]
 @cache
 def axes_of(kind: Any) -> dict[str, tuple[str, ...]]:
     """The axes of each field that is an array, or an array or None."""
-    hints = get_type_hints(kind, include_extras=True)
-    found = {}
-    for name, annotation in hints.items():
-        is_union = get_origin(annotation) in (Union, UnionType)
-        for one in get_args(annotation) if is_union else (annotation,):
-            for mark in get_args(one)[1:] if get_origin(one) is Annotated else ():
-                if isinstance(mark, Shape):
-                    found[name] = mark.axes
-    return found
+    return {name: mark.axes for name, mark in marks_of(kind, "axes")}
 
 
 @cache
 def marks_of(kind: Any, attribute: str) -> list[tuple[str, Any]]:
     """The marks beside the types of a class's fields that have this attribute, with field names."""
-    hints = get_type_hints(kind, include_extras=True)
-    found = [(n, get_args(a)[1:]) for n, a in hints.items() if get_origin(a) is Annotated]
-    return [(name, mark) for name, marks in found for mark in marks if hasattr(mark, attribute)]
+    found = []
+    for name, annotation in get_type_hints(kind, include_extras=True).items():
+        is_union = get_origin(annotation) in (Union, UnionType)
+        for one in get_args(annotation) if is_union else (annotation,):
+            marks = get_args(one)[1:] if get_origin(one) is Annotated else ()
+            found += [(name, mark) for mark in marks if hasattr(mark, attribute)]
+    return found

@@ -41,7 +41,7 @@ from polyurn.federation.messages import (
 )
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.private_aggregator import PrivateAggregator
-from polyurn.wire import Initialise, Noised, Part, Scaled, Survey, decode_query, encode_query
+from polyurn.wire import BoundedSurvey, Noised, Part, Survey, decode_query, encode_query
 from polyurn.wire.private_grid import STEP
 from style_cases import drawn_world, whole_space
 
@@ -645,7 +645,7 @@ def test_settings_out_of_range_are_refused(tmp_path, options, why):
 
 # ------------------------------------------------------------------------------- noise in shares
 
-PRIVATE = Scaled(Initialise(1, 10, SizeBins.exact(20)))
+PRIVATE = BoundedSurvey(10, SizeBins.exact(20))
 SHARES = Noised(PRIVATE, 3.0, "distributed", n_reporters=7, n_colluding=2)
 
 

@@ -18,7 +18,7 @@ from scipy import sparse
 from polyurn.client.cohort import Cohort
 from polyurn.client.contrast import contrast_rows
 from polyurn.client.e_step import CELLS, answer_divides, answer_expects, answer_update
-from polyurn.client.private_answers import answer_private, with_noise, without_noise
+from polyurn.client.private_answers import answer_private, answer_scaled, with_noise, without_noise
 from polyurn.client.rows import Rows, packed
 from polyurn.client.style_answers import answer_bounded_style, answer_style
 from polyurn.errors import CountsError, ParameterError
@@ -311,7 +311,7 @@ _ANSWERS: dict[type, Callable[[Any, Cohort], Statistics]] = {
     Divide: lambda query, cohort: answer_divides([query], cohort)[0],
     StyleMoments: answer_style,
     Bounded: answer_private,
-    Scaled: answer_private,
+    Scaled: answer_scaled,
     BoundedStyle: answer_bounded_style,
     Batch: lambda query, cohort: BatchStatistics(tuple(_answer_all(query.queries, cohort))),
     Part: lambda query, cohort: _answer(query.query, cohort.part(query.low, query.high)),

@@ -14,18 +14,16 @@ refusal would be seen. Adding noise and keeping accounts is not done here.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from polyurn.errors import ParameterError
-from polyurn.model.rising_factorials import digamma_rise
 from polyurn.model.scores import Mixture
 from polyurn.model.sizes import SizeBins
 from polyurn.typed.declared import Above, AtLeast, Floats, Shape
-from polyurn.wire.bounds import largest_tables
-from polyurn.wire.queries import Answerable, Contrast, Initialise, OfMixtures, Update
-from polyurn.wire.query import Around, InBins, Query, S, Several, Statistics
+from polyurn.wire.queries import Answerable, Contrast, ContrastStatistics, OfMixtures
+from polyurn.wire.query import Around, InBins, Query, Several, Statistics
 
 # Parts of the squared norm: of the count of clients, of κ, of the size and of p.
 SURVEY_PARTS = (0.1, 0.3, 0.2, 0.4)
@@ -38,8 +36,6 @@ CONTRAST_PARTS = (0.05, 0.5, 0.02, 0.02, 0.13, 0.18, 0.01, 0.05, 0.04)
 
 # Shares of one round may miss 1 by the rounding of a few additions, not by more.
 _SUM_TOLERANCE = 1e-12
-# Each of three blocks of the paper's questions has a third of the square of the norm.
-_BLOCK = math.sqrt(1 / 3)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -241,27 +237,21 @@ class Shares(Several[BoundedStatistics], Bounded, kind="shares"):
 
 
 @dataclass(frozen=True, eq=False)
-class Scaled(Around[S], kind="scaled"):
-    """The paper's `Initialise` or `Update`, or `Contrast`, each number times its scale, cut to norm 1.
+class Scaled(Around[ContrastStatistics], kind="scaled"):
+    """`Contrast`, each number times its scale, cut to norm 1.
 
-    Algorithms 1 and 2 of Scott and Cahill (2024) sum blocks of different size, some of them unbounded as
-    α goes to 0. Here each of three blocks is divided by the largest norm that one client's can have, and
-    has a third of the squared norm: the baseline that `fit_private` is compared with. Every block of
-    `Contrast` has norm at most 1, as its numbers are at least 0 and add up to at most 1. No number of
-    the three is negative, so that two vectors of norm at most 1 are at most √2 apart.
+    Every block of `Contrast` has norm at most 1, as its numbers are at least 0 and add up to at most 1.
+    No number is negative, so that two vectors of norm at most 1 are at most √2 apart.
     """
 
-    query: Query[S]
+    query: Contrast
 
     unit_norm = True
     change_norm: ClassVar[float] = math.sqrt(2.0)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.query, Initialise | Update | Contrast):
-            raise ParameterError(
-                "expected Initialise, Update or Contrast to be scaled, got "
-                f"{type(self.query).__name__}"
-            )
+        if not isinstance(self.query, Contrast):
+            raise ParameterError(f"expected Contrast to be scaled, got {type(self.query).__name__}")
         super().__post_init__()
 
     @property
@@ -273,22 +263,6 @@ class Scaled(Around[S], kind="scaled"):
 
     @property
     def scales(self) -> Floats:
-        """What each number is multiplied by, shape (n_numbers,); 0 where none is sent.
-
-        The number of clients and the responsibilities are sums of `size_counts`, and are not sent; the
-        log-likelihood is not bounded, and is not sent. In `Initialise` every block has norm at most 1.
-        In `Update`, α ⊙ u is divided by the bound of `largest_tables`, and α_0 v by the most tables of
-        a client of the largest size.
-        """
-        asked: Any = self.query
-        if isinstance(asked, Contrast):
-            lengths = map(math.prod, asked.shapes.values())
-            return np.repeat(np.sqrt(CONTRAST_PARTS), list(lengths))
-        if not isinstance(asked, Update):
-            return _BLOCK * np.append(0.0, np.ones(self.n_numbers - 1))
-        mdm = asked.mdm
-        k, n_bins, alpha_0 = mdm.n_components, mdm.sizes.bins.n_bins, mdm.alphas.sum(axis=1)
-        tables = mdm.alphas.reshape(-1) / largest_tables(mdm.alphas, mdm.max_size)
-        total = (alpha_0 * digamma_rise(alpha_0, mdm.max_size)).max()
-        blocks = [np.zeros(2 + k), np.ones(k * n_bins), tables, alpha_0 / total]
-        return _BLOCK * np.concatenate(blocks)
+        """What each number is multiplied by, shape (n_numbers,)."""
+        lengths = map(math.prod, self.shapes.values())
+        return np.repeat(np.sqrt(CONTRAST_PARTS), list(lengths))

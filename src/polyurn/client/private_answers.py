@@ -40,7 +40,7 @@ from polyurn.wire import (
     WhitenedScore,
 )
 from polyurn.wire.private_grid import unit_rows
-from polyurn.wire.private_queries import SKETCH_PARTS, SURVEY_PARTS
+from polyurn.wire.private_queries import SKETCH_PARTS
 
 # Clients whose vectors are held at once, and the most numbers of these vectors: 128 MB.
 _BLOCK_CLIENTS, _BLOCK_NUMBERS = 8_192, 2**24
@@ -96,19 +96,17 @@ def _vectors(query: Query[Any], counts: Ints, rng: np.random.Generator) -> Float
     most = cast(int, query.max_size)
     counts = cap_sizes(counts, most, rng=rng)
     match query:
-        case BoundedSurvey(_, bins):
-            of_clients, of_pairs, of_size, of_p = np.sqrt(SURVEY_PARTS)
-            ones, where = np.full(len(counts), of_clients), bins.locate(counts.sum(axis=1))
-            sizes = _in_bins(np.full((len(counts), 1), of_size), where, bins.n_bins)
-            return np.column_stack(
-                [ones, of_pairs * _agreement(counts), sizes, of_p * _shares(counts)]
-            )
-        case Describe(c, bins):
-            kappa, n = _agreement(counts)[:, None], len(counts)
-            sized = _in_bins(np.ones((n, 1)), bins.locate(counts.sum(axis=1)), bins.n_bins)
-            held = (counts > 0) / np.sqrt(c)
-            blocks = [np.ones((n, 1)), kappa, kappa**2, sized, _shares(counts), held]
-            return np.hstack(blocks) * query.scales
+        case BoundedSurvey(c, bins) | Describe(c, bins):
+            kappa, ones = _agreement(counts)[:, None], np.ones((len(counts), 1))
+            blocks = {
+                "clients": ones,
+                "alike": kappa,
+                "squares": kappa**2,
+                "sizes": _in_bins(ones, bins.locate(counts.sum(axis=1)), bins.n_bins),
+                "p": _shares(counts),
+                "holders": (counts > 0) / np.sqrt(c),
+            }
+            return np.hstack([blocks[name] for name in query.PARTS]) * query.scales
         case Standing(mdm, bins, yardstick):
             return standings(mdm, bins, yardstick, counts) * query.scales
         case Sketch():

@@ -7,12 +7,13 @@ flat-vector form for masking and noise, and one as bytes for transport.
 
 from polyurn.model.mdm import Parameters
 from polyurn.wire.codec import decode_query, decode_statistics, encode_query, encode_statistics
-from polyurn.wire.look_queries import Describe, InBlocks, Spread, Standing
+from polyurn.wire.look_queries import Describe, Spread, Standing
 from polyurn.wire.private_queries import (
     Bounded,
     BoundedStatistics,
     BoundedSurvey,
     Differences,
+    InBlocks,
     Scaled,
     Shares,
     SizeMembership,

@@ -9,43 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-import numpy as np
-
 from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins
 from polyurn.model.standing import Yardstick
-from polyurn.typed.declared import AtLeast, Floats
-from polyurn.wire.private_queries import Bounded, BoundedStatistics
+from polyurn.typed.declared import AtLeast
+from polyurn.wire.private_queries import BoundedStatistics, InBlocks
 from polyurn.wire.queries import Answerable, OfMixtures, RecordColumn
 from polyurn.wire.query import InBins
-
-
-class InBlocks(Bounded):
-    """A bounded question whose vector is blocks, each times the root of its part of the squared norm."""
-
-    PARTS: ClassVar[Mapping[str, float]]
-
-    @property
-    def block_lengths(self) -> Mapping[str, int]:
-        """The length of each block, in their order."""
-        raise NotImplementedError
-
-    @property
-    def n_numbers(self) -> int:
-        return sum(self.block_lengths.values())
-
-    @property
-    def scales(self) -> Floats:
-        """What each number is multiplied by, shape (n_numbers,)."""
-        lengths = self.block_lengths
-        roots = [np.full(n, np.sqrt(self.PARTS[name])) for name, n in lengths.items()]
-        return np.concatenate(roots)
-
-    def blocks(self, vector: Floats) -> dict[str, Floats]:
-        """A vector of unscaled numbers, block by block."""
-        ends = np.cumsum(list(self.block_lengths.values()))[:-1]
-        return dict(zip(self.block_lengths, np.split(vector, ends), strict=True))
 
 
 @dataclass(frozen=True)

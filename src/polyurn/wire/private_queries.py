@@ -25,9 +25,7 @@ from polyurn.typed.declared import Above, AtLeast, Floats, Shape
 from polyurn.wire.queries import Answerable, Contrast, ContrastStatistics, OfMixtures
 from polyurn.wire.query import Around, InBins, Query, Several, Statistics
 
-# Parts of the squared norm: of the count of clients, of κ, of the size and of p.
-SURVEY_PARTS = (0.1, 0.3, 0.2, 0.4)
-# The same of a sketch: of the count of clients, of the residual of p and of κ.
+# Parts of the squared norm of a sketch: of the count of clients, of the residual of p and of κ.
 SKETCH_PARTS = (0.3, 0.6, 0.1)
 
 # The same of the blocks of a `Contrast`: squares are divided by the number of pairs of clients, and may
@@ -59,13 +57,36 @@ class Bounded(Query[BoundedStatistics]):
     method = "fit_private"
     unit_norm = True
 
+
+class InBlocks(Bounded):
+    """A bounded question whose vector is blocks, each times the root of its part of the squared norm."""
+
+    PARTS: ClassVar[Mapping[str, float]]
+
     @property
-    def lengths(self) -> Mapping[str, int]:
-        return {"V": self.n_numbers}
+    def block_lengths(self) -> Mapping[str, int]:
+        """The length of each block, in their order."""
+        raise NotImplementedError
+
+    @property
+    def n_numbers(self) -> int:
+        return sum(self.block_lengths.values())
+
+    @property
+    def scales(self) -> Floats:
+        """What each number is multiplied by, shape (n_numbers,)."""
+        lengths = self.block_lengths
+        roots = [np.full(n, np.sqrt(self.PARTS[name])) for name, n in lengths.items()]
+        return np.concatenate(roots)
+
+    def blocks(self, vector: Floats) -> dict[str, Floats]:
+        """A vector of unscaled numbers, block by block."""
+        ends = np.cumsum(list(self.block_lengths.values()))[:-1]
+        return dict(zip(self.block_lengths, np.split(vector, ends), strict=True))
 
 
 @dataclass(frozen=True)
-class BoundedSurvey(Bounded, InBins[BoundedStatistics], kind="bounded_survey"):
+class BoundedSurvey(InBlocks, InBins[BoundedStatistics], kind="bounded_survey"):
     """How many clients are there, of which sizes, and what do they hold?
 
     One client sends (√.1, √.3 κ, √.2 · 1 at the bin of its size, √.4 p), 2 + B + C numbers. Its squared
@@ -77,13 +98,14 @@ class BoundedSurvey(Bounded, InBins[BoundedStatistics], kind="bounded_survey"):
     """
 
     change_norm = math.sqrt(0.8)
+    PARTS: ClassVar = {"clients": 0.1, "alike": 0.3, "sizes": 0.2, "p": 0.4}
 
     n_categories: Annotated[int, AtLeast(2)]
     size_bins: SizeBins
 
     @property
-    def n_numbers(self) -> int:
-        return 2 + self.size_bins.n_bins + self.n_categories
+    def block_lengths(self) -> Mapping[str, int]:
+        return {"clients": 1, "alike": 1, "sizes": self.size_bins.n_bins, "p": self.n_categories}
 
 
 @dataclass(frozen=True, eq=False)

@@ -78,6 +78,10 @@ class OfMixtures(Query[S]):
     def n_categories(self) -> int:  # type: ignore[override]
         return int(next(self.all_mixtures()).alphas.shape[1])
 
+    @property
+    def n_components(self) -> int:
+        return len(next(self.all_mixtures()).weights)
+
 
 class InTheirBins(OfMixtures[S], InBins[S]):
     """A query about a mixture, whose sizes are in bins."""
@@ -118,10 +122,6 @@ class Initialise(InBins[StartStatistics], kind="initialise"):
     n_categories: Annotated[int, AtLeast(2)]
     size_bins: SizeBins
 
-    @property
-    def lengths(self) -> Mapping[str, int]:
-        return {"K": self.n_components, "C": self.n_categories, "B": self.size_bins.n_bins}
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class UpdateStatistics(Statistics):
@@ -161,11 +161,6 @@ class Update(InTheirBins[UpdateStatistics], kind="update"):
                 "with splits"
             )
         super().__post_init__()
-
-    @property
-    def lengths(self) -> Mapping[str, int]:
-        k, c = self.mdm.alphas.shape
-        return {"K": k, "C": c, "B": self.size_bins.n_bins}
 
     def largest(self) -> Mapping[str, ArrayLike]:
         """With ω ≤ 1, u = ω (ψ(c + α) - ψ(α)) ≤ t̄ / α, and v likewise; where α is 0, ω and u are."""
@@ -215,7 +210,7 @@ class Survey(InBins[SurveyStatistics], kind="survey"):
     def lengths(self) -> Mapping[str, int]:
         f = self.n_categories + 2
         products = f * (f + 1) // 2 if self.pairs else f
-        return {"F": f, "P": products, "B": self.size_bins.n_bins}
+        return {"F": f, "P": products}
 
     def largest(self) -> Mapping[str, ArrayLike]:
         """Proportions and Σ p² are at most 1, log n at most log N; p_i p_j at most 1/4."""
@@ -241,9 +236,9 @@ class GroupStatistics(Statistics):
     """
 
     n_clients: float
-    size_counts: Annotated[Floats, Shape("K", "B")]
-    proportions: Annotated[Floats, Shape("K", "C")]
-    squares: Annotated[Floats, Shape("K")]
+    size_counts: Annotated[Floats, Shape("G", "B")]
+    proportions: Annotated[Floats, Shape("G", "C")]
+    squares: Annotated[Floats, Shape("G")]
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,10 +258,6 @@ class Group(InBins[GroupStatistics], kind="group"):
     @property
     def n_groups(self) -> int:
         return len(self.offsets)
-
-    @property
-    def lengths(self) -> Mapping[str, int]:
-        return {"K": self.n_groups, "C": self.n_categories, "B": self.size_bins.n_bins}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -421,9 +412,8 @@ class Expect(InTheirBins[ExpectStatistics], kind="expect"):
 
     @property
     def lengths(self) -> Mapping[str, int]:
-        k, c = self.parameters.alphas.shape
-        p = len(self.curvature) * (c + 1)
-        return {"K": k, "C": c, "B": self.size_bins.n_bins, "H": p * (p + 1) // 2}
+        p = len(self.curvature) * (self.n_categories + 1)
+        return {"H": p * (p + 1) // 2}
 
     def largest(self) -> Mapping[str, ArrayLike]:
         """ω ≤ 1 times the largest t, σ, T and S; all of them are attained if K = 1."""
@@ -505,10 +495,6 @@ class Batch(Several[BatchStatistics], kind="batch"):
     answer_type = BatchStatistics
 
     queries: tuple[Query[Any], ...]
-
-    @property
-    def lengths(self) -> Mapping[str, int]:
-        raise TypeError("the answers of a batch have their own lengths")
 
     def bounds(self) -> Floats:
         return np.concatenate([query.bounds() for query in self.queries])

@@ -46,7 +46,7 @@ class Affinity(Query[AffinityStatistics], kind="affinity"):
 
     @property
     def lengths(self) -> Mapping[str, int]:
-        return {"C": self.n_categories, "P": self.n_categories * (self.n_categories + 1) // 2}
+        return {"P": self.n_categories * (self.n_categories + 1) // 2}
 
     def largest(self) -> Mapping[str, ArrayLike]:
         """√p_i √p_j is at most 1/2, as p_i + p_j ≤ 1, and at most 1 for i = j."""
@@ -58,7 +58,8 @@ class Affinity(Query[AffinityStatistics], kind="affinity"):
 class DivideStatistics(Statistics):
     """Answer to `Divide`: what an M-step of splits needs, at fixed responsibilities ω.
 
-    A is 2J and S is J without laws; B is 2J H and T is J H with laws on H knots. The others are 0.
+    A is 2J and S is J without laws; H is 2J and T is J times the number of knots with laws. The others
+    are 0.
 
     - `n_clients`: 1.
     - `log_likelihood`, `size_counts`: as in `ExpectStatistics`.
@@ -71,14 +72,14 @@ class DivideStatistics(Statistics):
 
     n_clients: float
     log_likelihood: float
-    size_counts: Annotated[Floats, Shape("K", "L")]
+    size_counts: Annotated[Floats, Shape("K", "B")]
     present: Annotated[Floats, Shape("K", "A")]
     tables: Annotated[Floats, Shape("K", "A")]
     spread: Annotated[Floats, Shape("K", "A")]
     total_present: Annotated[Floats, Shape("K", "S")]
     total_tables: Annotated[Floats, Shape("K", "S")]
     total_spread: Annotated[Floats, Shape("K", "S")]
-    bends: Annotated[Floats, Shape("K", "B")]
+    bends: Annotated[Floats, Shape("K", "H")]
     arrivals: Annotated[Floats, Shape("K", "T")]
 
 
@@ -103,19 +104,17 @@ class Divide(InTheirBins[DivideStatistics], kind="divide"):
     @property
     def lengths(self) -> Mapping[str, int]:
         j, laws = self.splits.tree.n_splits, self.splits.laws
-        axes = {"K": self.mdm.n_components, "L": self.size_bins.n_bins}
         if laws is None:
-            return {**axes, "A": 2 * j, "S": j, "B": 0, "T": 0}
+            return {"A": 2 * j, "S": j, "H": 0, "T": 0}
         n_knots = len(laws.knots)
-        return {**axes, "A": 0, "S": 0, "B": 2 * j * n_knots, "T": j * n_knots}
+        return {"A": 0, "S": 0, "H": 2 * j * n_knots, "T": j * n_knots}
 
     def largest(self) -> Mapping[str, ArrayLike]:
         """As in `Expect`, split by split."""
         found: dict[str, ArrayLike] = {"log_likelihood": log_bound(self.mdm)}
         if self.splits.laws is None:
             each = self.splits.concentrations.reshape(-1, 2)
-            sums = largest_sums(each, self.max_size)
             names = ("tables", "spread", "total_tables", "total_spread")
-            k = self.mdm.n_components
-            found |= {name: one.reshape(k, -1) for name, one in zip(names, sums, strict=True)}
+            sums = (one.reshape(self.n_components, -1) for one in largest_sums(each, self.max_size))
+            found |= zip(names, sums, strict=True)
         return found

@@ -19,7 +19,7 @@ from polyurn.client.style_answers import shrinkage
 from polyurn.errors import ParameterError
 from polyurn.model.scores import log_likelihoods, responsibilities, scores
 from polyurn.model.standing import standings
-from polyurn.privacy.noise import Noise, discrete_gaussian, noised
+from polyurn.privacy.noise import noised
 from polyurn.typed.declared import Floats, Ints
 from polyurn.wire import (
     Bounded,
@@ -185,14 +185,14 @@ def without_noise(query: Query[S], n_nodes: int) -> Query[S]:
     return cast("Query[S]", query.query)
 
 
-def with_noise(query: Query[S], sums: S, *, n_adders: int, noise: Noise = discrete_gaussian) -> S:
+def with_noise(query: Query[S], sums: S, *, n_adders: int) -> S:
     """A sum of answers with the noise of `n_adders` clients (local) or nodes (distributed).
 
     Each adds its share of the noise if the query asks for noise, which comes from the operating
-    system's randomness, never from a seed; tests pass another `noise`.
+    system's randomness, never from a seed.
     `privacy/private_aggregator.py` adds the server's own noise.
     """
     if not isinstance(query, Noised):
         return sums
-    vector = noised(sums.to_vector(), query.share, n_adders=max(n_adders, 1), noise=noise)
+    vector = noised(sums.to_vector(), query.share, n_adders=max(n_adders, 1))
     return cast(S, query.shaped(vector))

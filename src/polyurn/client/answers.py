@@ -268,11 +268,7 @@ def _size_counts(cohort: Cohort, joined: Ints, bins: SizeBins, k: int) -> Floats
 
 
 def _answer_contrast(query: Contrast, cohort: Cohort) -> ContrastStatistics:
-    """The sums over the members that hold at least two points.
-
-    A pair is two different points of one client: drawn with replacement, the points of a small client
-    would seem more alike than they are.
-    """
+    """The sums over the members that hold at least two points."""
     total = np.zeros(query.n_numbers)
     for some in cohort.blocks(_TOGETHER):
         total += contrast_rows(query, some).sum(axis=0)

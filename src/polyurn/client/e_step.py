@@ -159,7 +159,7 @@ def _size_logs(parameters: Parameters, rows: Rows) -> Floats:
     logs[:, :k] = _density(parameters).T[parameters.sizes.bins.locate(rows.size_values)]
     rising = np.empty(logs.shape)
     # A client's size is the count of a single category with all points, whose α is α_0.
-    kernels.tabulate_logs(*_as_pairs(rows), _alpha_0(parameters.alphas), rising)
+    kernels.tabulate_logs(*_as_pairs(rows), parameters.alphas.sum(axis=1, keepdims=True), rising)
     logs[:, :k] -= rising[:, :k]
     return logs
 
@@ -167,10 +167,6 @@ def _size_logs(parameters: Parameters, rows: Rows) -> Floats:
 def _as_pairs(rows: Rows) -> tuple[Ints, Ints]:
     """The sizes as counts of a single category."""
     return np.zeros(len(rows.size_values), np.int64), rows.size_values
-
-
-def _alpha_0(alphas: Floats) -> Floats:
-    return np.asarray(alphas.sum(axis=1, keepdims=True))
 
 
 def _curvature(query: Expect, cohort: Cohort, sums: ExpectStatistics) -> Floats:
@@ -192,7 +188,7 @@ def _curvature(query: Expect, cohort: Cohort, sums: ExpectStatistics) -> Floats:
         np.empty((len(values), _lanes(k))) for values in (rows.count, rows.size_values)
     )
     kernels.tabulate_rises(rows.category, rows.count, alphas, pair_rises)
-    kernels.tabulate_rises(*_as_pairs(rows), _alpha_0(alphas), size_rises)
+    kernels.tabulate_rises(*_as_pairs(rows), alpha_0[:, None], size_rises)
     tables = (
         pair_logs, _size_logs(parameters, rows), len(parameters.weights), np.array(some),
         pair_rises, size_rises, alphas / alpha_0[:, None],

@@ -40,6 +40,10 @@ class Columns:
     category: str | Sequence[str] | None = None
     count: str | None = None
 
+    def texts(self) -> dict[str, str]:
+        """The names that were given, by role."""
+        return {role: column_text(name) for role, name in vars(self).items() if name is not None}
+
 
 NO_COLUMNS = Columns()
 
@@ -89,21 +93,15 @@ def find_layout(
     if client is None or category is None:
         raise CountsError(_missing(names, values, client, category, count, certain=certain))
     _refuse_two_roles(client, category, count)
-    used: dict[Role, str | tuple[str, ...] | None] = {
-        "client": client, "category": category, "count": count
-    }  # fmt: skip
     parts = {client, count, *_parts(category), *elsewhere}
     unread = tuple(name for name in names if name not in parts)
-
-    def expected(role: Role) -> set[str]:
-        given = (getattr(asked, role), getattr(remembered, role))
-        return {role, *(column_text(name) for name in given if name is not None)}
-
+    used, given, known = (
+        one.texts() for one in (Columns(client, category, count), asked, remembered)
+    )
     remarks = [
-        f"{'columns' if isinstance(name, tuple) else 'column'} {column_text(name)!r} "
-        f"{'are' if isinstance(name, tuple) else 'is'} read as the {role}"
-        for role, name in used.items()
-        if name is not None and column_text(name) not in expected(role)
+        f"column {text!r} is read as the {role}"
+        for role, text in used.items()
+        if text not in (role, given.get(role), known.get(role))
     ]
     remarks += _not_read(unread)
     return Layout(client, category, count, (), unread, certain, tuple(remarks))

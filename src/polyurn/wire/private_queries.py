@@ -201,8 +201,6 @@ class Differences(OfMixtures[BoundedStatistics], Bounded, kind="differences"):
                 f"expected a clip for each mixture but the first, got {len(self.clips)} for "
                 f"{len(self.mixtures)}"
             )
-        if len({mixture.n_categories for mixture in self.mixtures}) > 1:
-            raise ParameterError("expected mixtures of the same number of categories, got several")
 
     @property
     def n_numbers(self) -> int:

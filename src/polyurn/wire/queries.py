@@ -76,6 +76,11 @@ class Answerable:
 class OfMixtures(Query[S]):
     """A query about mixtures of the same categories."""
 
+    def __post_init__(self) -> None:
+        if len({mixture.alphas.shape[1] for mixture in self.all_mixtures()}) != 1:
+            raise ParameterError("expected mixtures, all of the same number of categories")
+        super().__post_init__()
+
     @property
     def n_categories(self) -> int:  # type: ignore[override]
         return int(next(self.all_mixtures()).alphas.shape[1])
@@ -482,11 +487,6 @@ class Score(OfMixtures[ScoreStatistics], kind="score"):
     answer_type = ScoreStatistics
 
     mdms: Annotated[tuple[MDM, ...], Answerable()]
-
-    def __post_init__(self) -> None:
-        if len({mdm.n_categories for mdm in self.mdms}) != 1:
-            raise ParameterError("expected models, all of the same number of categories")
-        super().__post_init__()
 
     @property
     def max_size(self) -> int:  # type: ignore[override]

@@ -598,9 +598,6 @@ class Batch(Several[BatchStatistics], kind="batch"):
 
     queries: tuple[Query[Any], ...]
 
-    def bounds(self) -> Floats:
-        return np.concatenate([query.bounds() for query in self.queries])
-
     def leaves(self, low: float = 0.0, high: float = 1.0) -> Leaves:
         for query in self.queries:
             yield from query.leaves(low, high)

@@ -176,7 +176,8 @@ class Query(Generic[S]):
 
     def all_mixtures(self) -> Iterator[Any]:
         """The mixtures that the question is about: objects with weights and alphas, or sizes too."""
-        for name, _ in marks_of(type(self), "check_received"):
+        kind: Any = type(self)
+        for name, _ in marks_of(kind, "check_received"):
             value = getattr(self, name)
             yield from value if isinstance(value, tuple) else (value,)
 
@@ -245,49 +246,6 @@ class InBins(Query[S]):
         return self.size_bins.max_size
 
 
-class Around(Query[S]):
-    """A query around another one, whose answer has the same blocks."""
-
-    query: Query[S]
-
-    def __post_init__(self) -> None:
-        check_inside((self.query,))
-        super().__post_init__()
-
-    @property
-    def n_categories(self) -> int:  # type: ignore[override]
-        return self.query.n_categories
-
-    @property
-    def max_size(self) -> int | None:  # type: ignore[override]
-        return self.query.max_size
-
-    @property
-    def n_features(self) -> int | None:
-        return self.query.n_features
-
-    @property
-    def method(self) -> str:  # type: ignore[override]
-        return self.query.method
-
-    def all_mixtures(self) -> Iterator[Any]:
-        return self.query.all_mixtures()
-
-    @property
-    def shapes(self) -> Shapes:
-        return self.query.shapes
-
-    @property
-    def n_numbers(self) -> int:
-        return self.query.n_numbers
-
-    def bounds(self) -> Floats:
-        return self.query.bounds()
-
-    def shaped(self, vector: Floats) -> S:
-        return self.query.shaped(vector)
-
-
 class Several(Query[S]):
     """Several queries to the same clients, about the same categories."""
 
@@ -312,9 +270,37 @@ class Several(Query[S]):
     def all_mixtures(self) -> Iterator[Any]:
         return chain.from_iterable(query.all_mixtures() for query in self.queries)
 
+    def bounds(self) -> Floats:
+        return np.concatenate([query.bounds() for query in self.queries])
+
     def split(self, vector: Floats) -> list[Floats]:
         """A vector of all answers, cut into the vector of each query."""
         return np.split(vector, np.cumsum([query.n_numbers for query in self.queries])[:-1])
+
+
+class Around(Several[S]):
+    """A query around a single other one, whose answer has the same blocks."""
+
+    query: Query[S]
+
+    @property
+    def queries(self) -> tuple[Query[Any], ...]:  # type: ignore[override]
+        return (self.query,)
+
+    @property
+    def n_features(self) -> int | None:
+        return self.query.n_features
+
+    @property
+    def method(self) -> str:  # type: ignore[override]
+        return self.query.method
+
+    @property
+    def shapes(self) -> Shapes:
+        return self.query.shapes
+
+    def shaped(self, vector: Floats) -> S:
+        return self.query.shaped(vector)
 
 
 def check_inside(queries: Sequence[Query[Any]]) -> None:

@@ -309,9 +309,8 @@ class Scaled(Around[ContrastStatistics], kind="scaled"):
 class Describe(InBlocks, InBins[BoundedStatistics], kind="describe"):
     """How many are you, of which sizes, what do you hold, and how alike are your own points?
 
-    One client sends 1; κ and κ², with κ the share of its pairs of points that agree, between 0 and 1;
-    1 at the bin of its size; p; and 1 / √C for every category of which it has a point. The squared
-    norms of these are at most 1, since |p|² ≤ Σ p = 1, and C (1 / √C)² = 1.
+    One client sends 1; κ and κ²; 1 at the bin of its size; p; and 1 / √C for every category of which it
+    has a point. The squared norms of these are at most 1, since |p|² ≤ Σ p = 1, and C (1 / √C)² = 1.
     """
 
     method = "describe"

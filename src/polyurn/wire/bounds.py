@@ -102,13 +102,17 @@ def _least_log_splits(splits: Splits, n: int) -> Floats:
     return np.asarray(out)
 
 
-def largest_sums(alphas: Floats, n: int) -> list[Floats]:
-    """t̄, σ̄, T̄ and S̄ of the module's docstring, of shapes (K, C) twice and (K,) twice; 0 where α is."""
+def largest_sums(alphas: Floats, n: int) -> dict[str, Floats]:
+    """t̄, σ̄, T̄ and S̄ of the module's docstring, of shapes (K, C) twice and (K,) twice; 0 where α is.
+
+    Their names are those of the blocks of answers.
+    """
     every = np.column_stack([alphas, alphas.sum(axis=1)])
     safe = np.where(every > 0, every, 1.0)
     tables = np.where(every > 0, safe * digamma_rise(safe, n), 0.0)
     spread = np.where(every > 0, safe * (safe * trigamma_fall(safe, n)), 0.0)
-    return [tables[:, :-1], spread[:, :-1], tables[:, -1], spread[:, -1]]
+    found = {"tables": tables[:, :-1], "spread": spread[:, :-1]}
+    return {**found, "total_tables": tables[:, -1], "total_spread": spread[:, -1]}
 
 
 def largest_curvature(parameters: Parameters, some: list[int]) -> Floats:
@@ -141,7 +145,7 @@ def largest_curvature(parameters: Parameters, some: list[int]) -> Floats:
     n, mixed = parameters.sizes.max_size, 0.25 if len(parameters.weights) > 1 else 0.0
     alphas, tau = parameters.alphas[some], parameters.weights[some]
     k, c = alphas.shape
-    tables, spread, total_tables, total_spread = largest_sums(alphas, n)
+    tables, spread, total_tables, total_spread = largest_sums(alphas, n).values()
     p = alphas / alphas.sum(axis=1, keepdims=True)
     low = p * total_tables[:, None]
     up = np.maximum(tables - low, 0.0)

@@ -457,11 +457,8 @@ class Expect(InTheirBins[ExpectStatistics], kind="expect"):
 
     def largest(self) -> Mapping[str, ArrayLike]:
         """ω ≤ 1 times the largest t, σ, T and S; all of them are attained if K = 1."""
-        names = ("tables", "spread", "total_tables", "total_spread")
-        found: dict[str, ArrayLike] = dict(
-            zip(names, largest_sums(self.parameters.alphas, self.max_size), strict=True),
-            log_likelihood=log_bound(self.parameters),
-        )
+        found: dict[str, ArrayLike] = {"log_likelihood": log_bound(self.parameters)}
+        found |= largest_sums(self.parameters.alphas, self.max_size)
         if self.curvature:
             found["curvature"] = largest_curvature(self.parameters, list(self.curvature))
         return found
@@ -562,9 +559,8 @@ class Divide(InTheirBins[DivideStatistics], kind="divide"):
         found: dict[str, ArrayLike] = {"log_likelihood": log_bound(self.mdm)}
         if self.splits.laws is None:
             each = self.splits.concentrations.reshape(-1, 2)
-            names = ("tables", "spread", "total_tables", "total_spread")
-            sums = (one.reshape(self.n_components, -1) for one in largest_sums(each, self.max_size))
-            found |= zip(names, sums, strict=True)
+            sums = largest_sums(each, self.max_size)
+            found |= {name: one.reshape(self.n_components, -1) for name, one in sums.items()}
         return found
 
 

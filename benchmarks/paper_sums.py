@@ -159,6 +159,7 @@ def answer_scaled_paper(query: ScaledPaper[Any], cohort: Cohort) -> Statistics:
     return cast(Statistics, query.shaped(total))
 
 
+# The row of the table of answers that every question has; this one only where this module is loaded.
 answers._ANSWERS[ScaledPaper] = answer_scaled_paper
 
 

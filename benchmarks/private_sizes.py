@@ -27,7 +27,7 @@ from polyurn.model.sizes import SizeBins
 from polyurn.privacy.accounting import sigma_for
 from polyurn.server.private.plan import DEFAULT, SINGLE, Plan
 from polyurn.server.private.steps import surveyed
-from polyurn.wire.private_queries import SURVEY_PARTS, BoundedSurvey
+from polyurn.wire.private_queries import BoundedSurvey
 from privacy import DATA, TABLES
 
 RECORDS = Path(__file__).parent / "results" / "private_sizes.jsonl"
@@ -86,20 +86,20 @@ def run(plan: str, name: str, n_clients: int, epsilon: float) -> dict[str, objec
     train, held_out = sizes_of(name)
     most = 1 << (int(max(train.max(), held_out.max())) - 1).bit_length()
     bins = SizeBins.logarithmic(most, per_doubling=2)
-    sigma = noise_of(PLANS[plan], epsilon)
+    sigma, of_size = noise_of(PLANS[plan], epsilon), np.sqrt(BoundedSurvey.PARTS["sizes"])
     rng = np.random.default_rng([SEED, n_clients])  # the same clients for every epsilon
     values, noiseless, cut, impossible = [], [], [], 0
     for _ in range(N_DRAWS):
         fitted = rng.choice(train, n_clients)
         in_bins = np.bincount(bins.locate(fitted), minlength=bins.n_bins)
-        noised = in_bins + rng.standard_normal(bins.n_bins) * sigma / np.sqrt(SURVEY_PARTS[2])
+        noised = in_bins + rng.standard_normal(bins.n_bins) * sigma / of_size
         sizes = learned(bins, noised, n_clients + rng.standard_normal() * sigma / 0.1**0.5, sigma)
         values.append(float(sizes.logpmf(held_out).mean()))
         impossible += int(np.isneginf(sizes.logpmf(np.append(fitted, held_out))).sum())
         before = np.diff(np.log(bins.edges)) / np.log(bins.edges[-1])
         exact = pu.Sizes(bins, (in_bins + before)[None] / (n_clients + 1))
         noiseless.append(float(exact.logpmf(held_out).mean()))
-        kept = np.maximum(noised - 2 * sigma / np.sqrt(SURVEY_PARTS[2]), 0.0)
+        kept = np.maximum(noised - 2 * sigma / of_size, 0.0)
         cut.append(float((kept[bins.locate(held_out)] == 0).mean()) if kept.any() else 0.0)
     return {
         "uniform": -float(np.log(most)),
@@ -118,7 +118,7 @@ def noise_of(plan: Plan, epsilon: float) -> float:
 
 def learned(bins: SizeBins, noised: NDArray[np.float64], n: float, sigma: float) -> pu.Sizes:
     """What the package makes of noised bins; categories play no part in it."""
-    of_clients, _, of_size, of_p = np.sqrt(SURVEY_PARTS)
+    of_clients, _, of_size, of_p = np.sqrt([*BoundedSurvey.PARTS.values()])
     pairs, p = [0.5 * n], np.full(2, 0.5 * n) * of_p
     values = np.concatenate([[of_clients * n], pairs, of_size * noised, p])
     return surveyed(BoundedSurvey(2, bins), values, sigma).sizes

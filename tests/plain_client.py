@@ -93,7 +93,7 @@ def reply(query, bins, c, bucket, records=None):
         return unit(bounded(query, bins, c))
     if kind == "scaled":
         said = reply(query["query"], bins, c, bucket, records)
-        factors = scales(query["query"], bins, len(said))
+        factors = scales(query["query"])
         return unit([x * s for x, s in zip(said, factors, strict=True)])
     if kind == "contrast":
         if "column" in query:
@@ -126,34 +126,11 @@ def crossed(column, features, labels, n_labels):
     return c
 
 
-def scales(query, bins, n_numbers):
-    third = math.sqrt(1 / 3)
-    if query["kind"] == "contrast":
-        n_labels, n_both = query["n_labels"], query["n_labels"] * query["n_values"]
-        lengths = (1, n_both, *[n_labels] * 4, 1, 1, 3)
-        parts = (0.05, 0.5, 0.02, 0.02, 0.13, 0.18, 0.01, 0.05, 0.04)
-        return [p**0.5 for p, n in zip(parts, lengths, strict=True) for _ in range(n)]
-    if query["kind"] == "initialise":
-        return [0.0] + [third] * (n_numbers - 1)
-    bins, tau, alphas, _ = model(query["mdm"], bins)
-    most = int(bins.largest)
-    largest, totals = 0.0, []
-    for row in alphas:
-        increments = []
-        for a in row:
-            t = 0.0
-            for m in range(most):
-                more = t + (a / (a + m) if a else 0.0)
-                increments.append(more**2 - t**2)
-                t = more
-        largest = max(largest, sum(sorted(increments)[-most:]))
-        totals.append(sum(sum(row) / (sum(row) + m) for m in range(most)))
-    return [
-        *[0.0] * (2 + len(tau)),
-        *[third] * (len(tau) * bins.n_bins),
-        *(third * a / math.sqrt(largest) for row in alphas for a in row),
-        *(third * sum(row) / max(totals) for row in alphas),
-    ]
+def scales(query):
+    n_labels, n_both = query["n_labels"], query["n_labels"] * query["n_values"]
+    lengths = (1, n_both, *[n_labels] * 4, 1, 1, 3)
+    parts = (0.05, 0.5, 0.02, 0.02, 0.13, 0.18, 0.01, 0.05, 0.04)
+    return [p**0.5 for p, n in zip(parts, lengths, strict=True) for _ in range(n)]
 
 
 def unit(vector):

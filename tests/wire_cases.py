@@ -143,8 +143,6 @@ QUERIES: dict[str, Query[Any]] = {
     "style-moments-label-effect": StyleMoments(_space(23, 9.0), label_effect=True),
     "bounded-style": BoundedStyle(_space(24, 4.0), 3.0),
     "bounded-style-label-effect": BoundedStyle(_space(25, 4.0), 0.5, label_effect=True),
-    "scaled-initialise": Scaled(Initialise(1, 4, BINNED)),
-    "scaled-update": Scaled(Update(_mdm(SPIKED, 2))),
     "part-outside": Part(Contrast(2, 2), 0.5, 1.0),
     "nested": _NESTED,
     "bounded-survey": BoundedSurvey(4, BINNED),
@@ -166,8 +164,8 @@ QUERIES: dict[str, Query[Any]] = {
 
 # What a test vector would not show, or a plain client could not answer.
 MORE: dict[str, Query[Any]] = {
-    "noised": Noised(Scaled(Initialise(1, 4, BINNED)), 2.0),
-    "noised in shares": Noised(Scaled(Update(_mdm(SPIKED, 2))), 0.5, "distributed", 10, 3),
+    "noised": Noised(BoundedSurvey(4, BINNED), 2.0),
+    "noised in shares": Noised(Scaled(Contrast(2, 2)), 0.5, "distributed", 10, 3),
     "many components": Initialise(5, 4, EXACT),
     "zeros": Update(_LACKING),
     "scored with zeros": Score((_LACKING, _LACKING)),

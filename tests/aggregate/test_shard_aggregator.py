@@ -11,12 +11,12 @@ from polyurn.aggregate.shard_aggregator import FAN_IN, add_group, tree_sum
 from polyurn.errors import FileError, ParameterError
 from polyurn.wire import (
     Batch,
+    BoundedSurvey,
     Expect,
     Initialise,
     Noised,
     Parameters,
     Part,
-    Scaled,
     Score,
     Survey,
     Update,
@@ -114,7 +114,7 @@ def test_a_fit_on_shards_is_a_fit_on_the_table(folder):
 
 
 def test_the_noise_of_clients_is_added_once_for_each(folder):
-    query = Scaled(Update(MDM))
+    query = BoundedSurvey(10, MDM.sizes.bins)
     plain = ShardAggregator(folder).aggregate(query, None).to_vector()
     noised = ShardAggregator(folder).aggregate(Noised(query, 0.01), None).to_vector()
     assert 0.2 < (noised - plain).std() / (0.01 * np.sqrt(len(COUNTS))) < 3

@@ -14,10 +14,10 @@ from polyurn import SizeBins
 from polyurn.federation.exchange import InProcessExchange
 from polyurn.federation.messages import Ask, Refusal
 from polyurn.storage.ledger_file import open_ledger
-from polyurn.wire import Initialise, Noised, Scaled, Survey, encode_query
+from polyurn.wire import BoundedSurvey, Noised, Survey, encode_query
 
 QUERY = Survey(10, SizeBins.exact(20), pairs=False)
-PRIVATE = Noised(Scaled(Initialise(1, 10, SizeBins.exact(20))), 9.0)
+PRIVATE = Noised(BoundedSurvey(10, SizeBins.exact(20)), 9.0)
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 

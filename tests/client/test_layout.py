@@ -253,7 +253,7 @@ def test_crossed_columns_are_found_and_none_of_them_is_unread():
     assert found.unread == ("hour",)
     assert found.remarks == ("not read: column hour",)
     assert layout(["client", "Origin", "dest"], Columns(category="origin,dest")).remarks == (
-        "columns 'Origin,dest' are read as the category",
+        "column 'Origin,dest' is read as the category",
     )
 
 

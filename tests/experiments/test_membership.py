@@ -13,7 +13,7 @@ from polyurn import LocalAggregator, SizeBins
 from polyurn.model.paper_truths import truth
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.private_aggregator import PrivateAggregator
-from polyurn.wire import Initialise, Noised, Scaled, Survey
+from polyurn.wire import BoundedSurvey, Noised, Survey
 
 CANDIDATES = truth("medium/1").sample(40, rng=0)
 TOOK_PART = np.random.default_rng(1).random(40) < 0.5
@@ -34,7 +34,7 @@ def test_the_area_of_guesses_at_random_is_a_half_and_of_right_ones_one():
 
 
 def test_an_attack_on_a_single_private_release_stays_below_what_it_allows():
-    question = Noised(Scaled(Initialise(1, 10, SizeBins.exact(20))), 4.0)
+    question = Noised(BoundedSurvey(10, SizeBins.exact(20)), 4.0)
     rng = np.random.default_rng(3)
 
     def seeded(n, scale):

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from polyurn import LocalAggregator, SizeBins, fit_paper
+from polyurn import MDM, LocalAggregator, SizeBins, Sizes, answer, fit_paper
 from polyurn.errors import ParameterError
 from polyurn.model.paper_truths import truth
 from polyurn.privacy.accounting import sigma_for
@@ -16,7 +18,7 @@ from polyurn.privacy.private_aggregator import PrivateAggregator
 from polyurn.wire import Initialise, Survey, Update
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from paper_sums import PaperSums
+from paper_sums import PaperSums, ScaledPaper
 
 TRUTH = truth("medium/3")
 BINS = SizeBins.logarithmic(20)
@@ -57,7 +59,7 @@ def test_a_private_fit_of_the_papers_spends_its_budget_and_no_more():
     sums, ledger = layer(counts, epsilon=4.0, n_rounds=12, noise=seeded)
     done = fit_paper(sums, **OPTIONS)
     assert ledger.epsilon_spent == pytest.approx(4.0)
-    assert [charge.what for charge in ledger.charges] == ["scaled"] * 12
+    assert [charge.what for charge in ledger.charges] == ["scaled paper"] * 12
     assert done.mdm.n_components == 3
     assert done.rounds[-1].n_clients == pytest.approx(10_000, rel=0.05)
 
@@ -78,3 +80,57 @@ def test_other_questions_are_refused():
     with pytest.raises(ParameterError, match="query of the paper"):
         sums.aggregate(Survey(10, BINS, pairs=False), None)
     assert sums.aggregate(Initialise(2, 10, BINS), None).n_clients == pytest.approx(50)
+
+
+# -------------------------------------------------------------------- the vectors of the clients
+
+COUNTS = truth("medium/3").sample(3000, rng=1)
+
+
+def mixture(seed, n_components=3, n_categories=10, low=-4.0, high=6.0):
+    rng = np.random.default_rng(seed)
+    sizes = Sizes(BINS, rng.dirichlet(np.ones(BINS.n_bins), n_components))
+    alphas = 10 ** rng.uniform(low, high, (n_components, n_categories))
+    return MDM(rng.dirichlet(np.ones(n_components)), alphas, sizes)
+
+
+@pytest.mark.parametrize("query", [Update(mixture(0, low=-1, high=2)), Initialise(1, 10, BINS)])
+def test_scaled_sums_are_the_plain_ones_times_their_scales_where_nothing_is_clipped(query):
+    asked = ScaledPaper(query)
+    plain = answer(query, COUNTS, rng=0).to_vector() * asked.scales
+    np.testing.assert_allclose(answer(asked, COUNTS).to_vector(), plain, atol=len(COUNTS) * 4e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 20))
+def test_no_clients_vector_is_clipped_whatever_the_parameters(seed, size):
+    """The scales are bounds: alphas from 1e-4 to 1e6, clients of all sizes, extreme ones among them."""
+    rng = np.random.default_rng(seed)
+    mdm = mixture(seed)
+    asked = ScaledPaper(Update(mdm))
+    one = np.zeros(10, dtype=int)
+    one[mdm.alphas[0].argmin()] = size
+    spread = rng.multinomial(size, np.full(10, 0.1))
+    rare = np.bincount(np.argsort(mdm.alphas[-1])[: min(size, 10)], minlength=10)
+    for client in (one, spread, rare):
+        vector = answer(Update(mdm), client).to_vector() * asked.scales
+        assert np.linalg.norm(vector) <= 1 + 1e-9
+        np.testing.assert_allclose(answer(asked, client).to_vector(), vector, atol=1e-8)
+
+
+def test_components_are_joined_at_random_whatever_the_seed():
+    asked = ScaledPaper(Initialise(2, 10, BINS))
+    first, again = (answer(asked, COUNTS, rng=0).to_vector() for _ in range(2))
+    assert not np.array_equal(first, again)
+
+
+def test_a_client_larger_than_declared_sends_zeros():
+    asked = ScaledPaper(Initialise(1, 2, SizeBins.exact(5)))
+    assert not answer(asked, [4, 4]).to_vector().any()
+    assert answer(asked, [[4, 4], [1, 2]]).to_vector().sum() > 1
+
+
+def test_a_client_of_probability_zero_sends_zeros():
+    mdm = MDM([1.0], [[1.0, 0.0]], Sizes.constant(3))
+    assert not answer(ScaledPaper(Update(mdm)), [1, 2]).to_vector().any()
+    assert answer(ScaledPaper(Update(mdm)), [3, 0]).to_vector().any()

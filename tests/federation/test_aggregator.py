@@ -41,12 +41,17 @@ from polyurn.federation.messages import (
 )
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.private_aggregator import PrivateAggregator
-from polyurn.wire import Initialise, Noised, Part, Scaled, Survey, decode_query, encode_query
+from polyurn.wire import BoundedSurvey, Noised, Part, Survey, decode_query, encode_query
 from polyurn.wire.private_grid import STEP
 from style_cases import drawn_world, whole_space
 
 BOUNDS = {"n_categories": 10, "max_size": 20, "rng": 2}
 QUERY = Survey(10, SizeBins.exact(20), pairs=True)
+
+
+def summed(traffic):
+    """The nodes that were in a sum."""
+    return tuple(one.node for one in traffic.nodes if one.n_summed)
 
 
 def total_log_likelihood(federation, mdm):
@@ -83,7 +88,7 @@ def test_a_fit_over_eight_nodes_is_the_local_fit_to_a_billionth_of_a_nat(
     )
     assert abs(off) <= 1e-9
     assert clients.traffic.n_attempts == clients.traffic.n_rounds == len(got.rounds)
-    assert clients.traffic.summed == tuple(federation.ids)
+    assert summed(clients.traffic) == tuple(federation.ids)
     assert clients.refused == clients.excluded == {}
 
 
@@ -145,7 +150,7 @@ def test_three_of_ten_nodes_may_leave_at_any_stage_of_one_attempt(tmp_path, stag
     expected = federation.local(in_sum).aggregate(QUERY, None)
     np.testing.assert_allclose(got.to_vector(), expected.to_vector(), rtol=0, atol=1e-11)
     assert clients.traffic.n_attempts == 1
-    assert clients.traffic.summed == tuple(federation.ids[p] for p in in_sum)
+    assert summed(clients.traffic) == tuple(federation.ids[p] for p in in_sum)
     named = clients.excluded if how is silent else clients.refused
     assert sorted(named) == [federation.ids[p] for p in sorted(gone)]
 
@@ -484,7 +489,7 @@ def test_a_server_that_puts_another_question_to_all_nodes_but_one_gets_nothing_o
     clients = FederatedAggregator(exchange, Terms(), roster=roster, clients_per_node=2)
     got = clients.aggregate(Part(QUERY, 0.0, 1.0), None)
     assert (got.to_vector() == 0).all()
-    assert clients.traffic.summed == tuple(federation.ids[1:])
+    assert summed(clients.traffic) == tuple(federation.ids[1:])
     assert all(alone not in asked for stage, asked in exchange.asked if stage == "mask")
 
 
@@ -574,7 +579,7 @@ def test_what_crossed_is_counted_to_the_byte(tmp_path, secure):
     assert (crossed.bytes_down, crossed.bytes_up) == (n_bytes["down"], n_bytes["up"])
     assert crossed.n_asks == len(exchange.asked) == (10 if secure else 2)
     assert (crossed.secure, crossed.n_rounds, crossed.n_timeouts) == (secure, 2, 0)
-    assert crossed.summed == tuple(n for i, n in enumerate(federation.ids) if i != 1)
+    assert summed(crossed) == tuple(n for i, n in enumerate(federation.ids) if i != 1)
     assert {n.node: dict(n.refused) for n in crossed.nodes if n.refused} == clients.refused
     assert sum(one.bytes_down for one in crossed.rounds) == crossed.bytes_down
     assert sum(one.bytes_up for one in crossed.rounds) == crossed.bytes_up
@@ -644,7 +649,7 @@ def test_settings_out_of_range_are_refused(tmp_path, options, why):
 
 # ------------------------------------------------------------------------------- noise in shares
 
-PRIVATE = Scaled(Initialise(1, 10, SizeBins.exact(20)))
+PRIVATE = BoundedSurvey(10, SizeBins.exact(20))
 SHARES = Noised(PRIVATE, 3.0, "distributed", n_reporters=7, n_colluding=2)
 
 

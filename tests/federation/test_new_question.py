@@ -4,7 +4,6 @@ Below are all three: its class and its answer's (`wire/`), a function of the cli
 row of the table in `client/answers.py`. Codec, checks, bounds, secure sums, policy and log follow.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -40,10 +39,6 @@ class Holders(Query[HoldersStatistics]):
     n_categories: int
     max_size: Annotated[int, AtLeast(1)]
     fewest: Annotated[int, AtLeast(1)] = 1
-
-    @property
-    def lengths(self) -> Mapping[str, int]:
-        return {"C": self.n_categories}
 
     def largest(self):
         return {"points": self.max_size}

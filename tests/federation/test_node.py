@@ -22,8 +22,8 @@ from polyurn.federation.participant import Participant
 from polyurn.storage.ledger_file import LedgerFile, open_ledger, raised_ledger
 from polyurn.wire import (
     Batch,
+    BoundedSurvey,
     Contrast,
-    Initialise,
     Noised,
     Part,
     RecordColumn,
@@ -416,7 +416,7 @@ def test_ids_that_are_not_one_for_each_client_are_an_error_for_the_owner(tmp_pat
 
 # ------------------------------------------------------------------------------------ private ones
 
-PRIVATE = Scaled(Initialise(1, 10, SizeBins.exact(20)))
+PRIVATE = BoundedSurvey(10, SizeBins.exact(20))
 
 
 def test_a_node_that_answers_with_noise_only_refuses_every_other_question(tmp_path):
@@ -434,7 +434,7 @@ def test_every_client_of_a_node_adds_all_of_the_noise_if_it_trusts_nobody(tmp_pa
     query, exact = Noised(PRIVATE, 2.0), answer(PRIVATE, federation.counts).to_vector()
     replies = [asked(federation.node(0), question(federation, query)).body for _ in range(60)]
     noise = np.array([decode_statistics(body, query).to_vector() - exact for body in replies])
-    # 25 clients: five times as much; 5 standard errors of 60 x 41 draws.
+    # 25 clients: five times as much; 5 standard errors of 60 x 32 draws.
     assert abs(noise.std() / 10.0 - 1) < 5 / np.sqrt(2 * noise.size)
 
 
@@ -488,7 +488,7 @@ def test_an_exact_answer_is_not_missing_from_the_owners_ledger(tmp_path):
 def test_what_a_node_was_asked_with_noise_is_in_its_log(tmp_path):
     federation = Federation(tmp_path, 1)
     asked(federation.node(0), question(federation, Noised(PRIVATE, 5.0)))
-    assert "noised initialise" in federation.log(0).read_text()
+    assert "noised bounded_survey" in federation.log(0).read_text()
 
 
 # ---------------------------------------------------------------------------- questions about style

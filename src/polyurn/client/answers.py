@@ -17,8 +17,8 @@ from scipy import sparse
 
 from polyurn.client.cohort import Cohort
 from polyurn.client.contrast import contrast_rows
-from polyurn.client.e_step import CELLS, answer_divides, answer_expects, answer_update
-from polyurn.client.private_answers import answer_private, with_noise, without_noise
+from polyurn.client.e_step import CELLS, answer_divides, answer_expects, answer_update, membership
+from polyurn.client.private_answers import answer_private, answer_scaled, with_noise, without_noise
 from polyurn.client.rows import Rows, packed
 from polyurn.client.style_answers import answer_bounded_style, answer_style
 from polyurn.errors import CountsError, ParameterError
@@ -173,7 +173,7 @@ def answer_initialise(query: Initialise, cohort: Cohort) -> StartStatistics:
     """Algorithm 1, lines 4 to 7, for all members at once."""
     joined = cohort.rng.integers(query.n_components, size=len(cohort))  # k_i
     p = _proportions(cohort)
-    groups = _membership(joined[:, None], query.n_components)
+    groups = membership(joined[:, None], query.n_components)
     return StartStatistics(
         n_clients=float(len(cohort)),
         size_counts=_size_counts(cohort, joined, query.size_bins, query.n_components),
@@ -220,7 +220,7 @@ def _answer_groups(queries: Sequence[Group], cohort: Cohort) -> list[GroupStatis
         others = np.column_stack([of_client, sizes, np.ones(len(some))])
         scores = np.asarray(p @ directions[:, :-2].T) + others @ beside.T
         joined = scores.reshape(len(some), n, k).argmax(axis=2) + k * np.arange(n)
-        groups = _membership(joined, n * k)
+        groups = membership(joined, n * k)
         proportions += _dense(groups @ p)
         squares += groups @ of_client
         in_bins = joined * bins.n_bins + where[rows.size_index[some.members]][:, None]
@@ -258,14 +258,6 @@ def _log_sizes(cohort: Cohort, max_size: int) -> Floats:
     return np.asarray(sizes[cohort.rows.size_index[cohort.members]])
 
 
-def _membership(joined: Ints, n_groups: int) -> sparse.csr_array[Any]:
-    """A matrix that sums the rows of each group; `joined` has shape (n_members, n_joined)."""
-    n, each = joined.shape
-    starts = np.arange(0, n * each + 1, each)
-    members = sparse.csc_array((np.ones(n * each), joined.reshape(-1), starts), (n_groups, n))
-    return members.tocsr()
-
-
 def _size_counts(cohort: Cohort, joined: Ints, bins: SizeBins, k: int) -> Floats:
     in_bins = bins.locate(cohort.rows.size_values)[cohort.rows.size_index[cohort.members]]
     which = joined * bins.n_bins + in_bins
@@ -276,11 +268,7 @@ def _size_counts(cohort: Cohort, joined: Ints, bins: SizeBins, k: int) -> Floats
 
 
 def _answer_contrast(query: Contrast, cohort: Cohort) -> ContrastStatistics:
-    """The sums over the members that hold at least two points.
-
-    A pair is two different points of one client: drawn with replacement, the points of a small client
-    would seem more alike than they are.
-    """
+    """The sums over the members that hold at least two points."""
     total = np.zeros(query.n_numbers)
     for some in cohort.blocks(_TOGETHER):
         total += contrast_rows(query, some).sum(axis=0)
@@ -311,7 +299,7 @@ _ANSWERS: dict[type, Callable[[Any, Cohort], Statistics]] = {
     Divide: lambda query, cohort: answer_divides([query], cohort)[0],
     StyleMoments: answer_style,
     Bounded: answer_private,
-    Scaled: answer_private,
+    Scaled: answer_scaled,
     BoundedStyle: answer_bounded_style,
     Batch: lambda query, cohort: BatchStatistics(tuple(_answer_all(query.queries, cohort))),
     Part: lambda query, cohort: _answer(query.query, cohort.part(query.low, query.high)),

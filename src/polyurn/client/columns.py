@@ -5,17 +5,19 @@ what a column means, and `tables.py` counts.
 """
 
 import contextlib
+import difflib
 import re
-from collections.abc import Sequence
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.client.layout import missing_column
 from polyurn.errors import CountsError, MissingDependencyError, RowError
 from polyurn.typed.declared import Bools, Ints
-from polyurn.wording import counted
+from polyurn.wording import counted, listed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -191,3 +193,56 @@ def _is_floating(column: "pa.ChunkedArray") -> bool:
     import pyarrow as pa
 
     return bool(pa.types.is_floating(column.type))
+
+
+@dataclass(frozen=True)
+class ColumnValues:
+    """What the columns of a table hold, apart from missing values."""
+
+    table: "pa.Table"
+
+    def is_whole(self, name: str) -> bool:
+        return self._can(column_counts, name)
+
+    def is_number(self, name: str) -> bool:
+        return self._can(numbers_of, name)
+
+    def _can(self, read: Callable[["pa.Table", str], object], name: str) -> bool:
+        try:
+            read(without_missing(self.table, [name])[0], name)
+        except CountsError:
+            return False
+        return True
+
+    def n_distinct(self, name: str) -> int:
+        return len(distinct_values(plain_column(without_missing(self.table, [name])[0], name))[0])
+
+    def first(self, name: str, n: int) -> list[str]:
+        return [str(value) for value in self.table[name][:n].to_pylist()]
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+
+def missing_column(wanted: str, names: Sequence[str], *, option: str | None = None) -> str:
+    """The error text about a missing column: those that there are, and the nearest."""
+    text = f"expected a column {wanted!r}, got {listed(names)}"
+    near = nearest_name(wanted, names)
+    if option is not None:
+        return f"{text}; name yours with {option}{'' if near is None else ' ' + shlex.quote(near)}"
+    return text if near is None else f"{text}; did you mean {near!r}?"
+
+
+def nearest_name(wanted: str, names: Sequence[str]) -> str | None:
+    """The column with the wanted name as one of its words, or with a similar spelling."""
+    for name in names:
+        if wanted in re.findall("[a-z]+", name.casefold()):
+            return name
+    plain = {plain_name(name): name for name in names}
+    near = difflib.get_close_matches(plain_name(wanted), plain, n=1, cutoff=0.75)
+    return plain[near[0]] if near else None
+
+
+def plain_name(name: str) -> str:
+    """A name without case, spaces and punctuation."""
+    return "".join(character for character in name.casefold() if character.isalnum())

@@ -6,11 +6,11 @@ client's log-probability depends on a node and the points that arrive there, so 
 pairs (node, total) that occur serve all clients.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,9 +38,6 @@ from polyurn.wire import (
     UpdateStatistics,
 )
 
-_A = TypeVar("_A")
-_B = TypeVar("_B")
-
 # Clients whose gradients enter one matrix product: many enough for its speed, few enough for the cache.
 _TOGETHER = 512
 # Clients whose sizes are looked up at once: one number each.
@@ -51,15 +48,12 @@ CELLS = 4_000_000
 
 def answer_update(query: Update, cohort: Cohort) -> UpdateStatistics:
     """Algorithm 2, lines 7 to 10, for all members at once."""
-    mdm, rows, members, n_threads = query.mdm, cohort.rows, cohort.members, cohort.n_threads
-    bins = _SizeBinning(mdm.sizes.bins, rows)
-    density = bins.density(mdm.weights, mdm.sizes.masses)
     (log_likelihood,), (size_counts,), (by_category,), (by_total,) = _sums_of_many(
-        mdm.alphas[None], density[None], bins.where, rows, members, n_threads
+        [query.mdm], cohort
     )
     return UpdateStatistics(
-        n_clients=float(len(members)),
-        log_likelihood=float(log_likelihood) + bins.inside(rows, members),
+        n_clients=float(len(cohort)),
+        log_likelihood=float(log_likelihood),
         responsibilities=size_counts.sum(axis=1),  # Σ ω_k
         size_counts=size_counts,  # E_{k n_i} += ω_k
         numerators=by_category[1],  # u_k
@@ -69,20 +63,14 @@ def answer_update(query: Update, cohort: Cohort) -> UpdateStatistics:
 
 def answer_expects(queries: Sequence[Expect], cohort: Cohort) -> list[ExpectStatistics]:
     """Σ ω α (ψ(c + α) - ψ(α)) and the other sums of queries that share size bins and K."""
-    rows, members, n_threads = cohort.rows, cohort.members, cohort.n_threads
     asked = [query.parameters for query in queries]
-    bins = _SizeBinning(asked[0].sizes.bins, rows)
+    log_likelihoods, size_counts, by_category, by_total = _sums_of_many(asked, cohort)
     alphas = np.array([parameters.alphas for parameters in asked])
-    weights = np.array([parameters.weights for parameters in asked])
-    densities = bins.density(weights, np.array([p.sizes.masses for p in asked]))
-    log_likelihoods, size_counts, by_category, by_total = _sums_of_many(
-        alphas, densities, bins.where, rows, members, n_threads
-    )
     alpha_0 = alphas.sum(axis=2)
     present, rises, falls = by_category.swapaxes(0, 1)
     _, total_rises, total_falls = by_total[..., 0].swapaxes(0, 1)
     blocks = (  # in the order of the fields
-        (log_likelihoods + bins.inside(rows, members)).tolist(),
+        log_likelihoods.tolist(),
         size_counts,
         present,
         alphas * rises,  # tables
@@ -91,20 +79,25 @@ def answer_expects(queries: Sequence[Expect], cohort: Cohort) -> list[ExpectStat
         alpha_0**2 * total_falls,  # total_spread
         [np.empty(0)] * len(queries),  # curvature
     )
-    n_clients, answers = float(len(members)), []
+    n_clients, answers = float(len(cohort)), []
     for query, *values in zip(queries, *blocks, strict=True):
         answer = ExpectStatistics(n_clients, *values)
         if query.curvature:
-            answer = replace(answer, curvature=_curvature(query, bins, rows, members, answer))
+            answer = replace(answer, curvature=_curvature(query, cohort, answer))
         answers.append(answer)
     return answers
 
 
-def _sums_of_many(
-    alphas: Floats, densities: Floats, size_bins: Ints, rows: Rows, members: NDArray[np.uint32],
-    n_threads: int,
-) -> tuple[Floats, ...]:  # fmt: skip
-    """The sums of `kernels.expect_many` for all models; threads share the models, or the members."""
+def _sums_of_many(models: Sequence[MDM | Parameters], cohort: Cohort) -> tuple[Floats, ...]:
+    """The log-likelihoods and the other sums of `kernels.expect_many` for models with the same bins.
+
+    Threads share the models, or the members.
+    """
+    rows, members, n_threads = cohort.rows, cohort.members, cohort.n_threads
+    alphas = np.array([model.alphas for model in models])
+    densities = np.array([_density(model) for model in models])
+    bins = models[0].sizes.bins
+    size_bins = bins.locate(rows.size_values)
     n, k, c = alphas.shape
     shapes = ((), densities.shape[1:], (3, k, c), (3, k, 1))
 
@@ -126,34 +119,32 @@ def _sums_of_many(
     else:
         cuts = [n * i // n_threads for i in range(n_threads + 1)]
         tasks = [(slice(*ends), members) for ends in pairwise(cuts)]
+    with ThreadPoolExecutor(len(tasks)) as threads:
+        each = map if len(tasks) == 1 else threads.map
+        done = list(each(part, tasks))
     sums = zeros(n)
-    for (some, _), found in zip(tasks, _map_threads(part, tasks), strict=True):
+    for (some, _), found in zip(tasks, done, strict=True):
         for total, one in zip(sums, found, strict=True):
             total[some] += one
+    sums[0][:] += _log_inside(bins, cohort)
     return sums
 
 
-class _SizeBinning:
-    """The size bin of each size of a population, and its probability inside the bin.
+def _density(model: MDM | Parameters) -> Floats:
+    """Log of τ_k and the mass of each bin, shape (n_components, n_size_bins).
 
     π_k(n) is the mass of n's bin in component k, times P(n | bin). All components share the second
-    factor: the E-step leaves it out, and it is counted once for each client.
+    factor: the E-step leaves it out, and `_log_inside` counts it once for each client.
     """
+    with np.errstate(divide="ignore"):  # an empty bin has log-probability -inf
+        return np.asarray(np.log(model.weights)[:, None] + np.log(model.sizes.masses))
 
-    def __init__(self, bins: SizeBins, rows: Rows) -> None:
-        self.where = bins.locate(rows.size_values)
-        self._log_inside = bins.log_inside(rows.size_values)
 
-    def density(self, weights: Floats, masses: Floats) -> Floats:
-        """Log of τ_k and the mass of each bin, shape (..., n_components, n_size_bins)."""
-        with np.errstate(divide="ignore"):  # an empty bin has log-probability -inf
-            return np.asarray(np.log(weights)[..., None] + np.log(masses))
-
-    def inside(self, rows: Rows, members: NDArray[np.uint32]) -> float:
-        """Σ log P(n | bin of n) over the members."""
-        blocks = range(0, len(members), _BLOCK)
-        indices = (rows.size_index[members[start : start + _BLOCK]] for start in blocks)
-        return float(sum(self._log_inside[some].sum() for some in indices))
+def _log_inside(bins: SizeBins, cohort: Cohort) -> float:
+    """Σ log P(n | bin of n) over the members."""
+    logs = bins.log_inside(cohort.rows.size_values)
+    blocks = cohort.blocks(_BLOCK)
+    return float(sum(logs[some.rows.size_index[some.members]].sum() for some in blocks))
 
 
 def _lanes(n_components: int) -> int:
@@ -161,14 +152,14 @@ def _lanes(n_components: int) -> int:
     return -(-n_components // LANES) * LANES
 
 
-def _size_logs(parameters: MDM | Parameters, bins: _SizeBinning, rows: Rows) -> Floats:
+def _size_logs(parameters: Parameters, rows: Rows) -> Floats:
     """Log of τ_k mass_k Γ(n + 1) Γ(α_0) α_0^n / Γ(n + α_0) for every size n; -inf in unused lanes."""
     k, n_sizes = len(parameters.weights), len(rows.size_values)
     logs = np.full((n_sizes, _lanes(k)), -np.inf)
-    logs[:, :k] = bins.density(parameters.weights, parameters.sizes.masses).T[bins.where]
+    logs[:, :k] = _density(parameters).T[parameters.sizes.bins.locate(rows.size_values)]
     rising = np.empty(logs.shape)
     # A client's size is the count of a single category with all points, whose α is α_0.
-    kernels.tabulate_logs(*_as_pairs(rows), _alpha_0(parameters.alphas), rising)
+    kernels.tabulate_logs(*_as_pairs(rows), parameters.alphas.sum(axis=1, keepdims=True), rising)
     logs[:, :k] -= rising[:, :k]
     return logs
 
@@ -178,20 +169,14 @@ def _as_pairs(rows: Rows) -> tuple[Ints, Ints]:
     return np.zeros(len(rows.size_values), np.int64), rows.size_values
 
 
-def _alpha_0(alphas: Floats) -> Floats:
-    return np.asarray(alphas.sum(axis=1, keepdims=True))
-
-
-def _curvature(
-    query: Expect, bins: _SizeBinning, rows: Rows, members: NDArray[np.uint32],
-    sums: ExpectStatistics,
-) -> Floats:  # fmt: skip
+def _curvature(query: Expect, cohort: Cohort, sums: ExpectStatistics) -> Floats:
     """The Hessian of Σ log q in x = (log α_k, log τ_k of each k asked for; τ a softmax), lower triangle.
 
     The Hessian of log q is Σ_k ω_k (∂²_k + g_k g_k') - s s', with g_k the gradient of component k's
     log-probability and s = Σ_k ω_k g_k. ∂²_k follows from `sums`, and the softmax
     subtracts diag(τ) - ττ' for each client.
     """
+    rows, members = cohort.rows, cohort.members
     parameters, some = query.parameters, list(query.curvature)
     alphas, tau = parameters.alphas[some], parameters.weights[some]
     alpha_0 = alphas.sum(axis=1)
@@ -203,9 +188,9 @@ def _curvature(
         np.empty((len(values), _lanes(k))) for values in (rows.count, rows.size_values)
     )
     kernels.tabulate_rises(rows.category, rows.count, alphas, pair_rises)
-    kernels.tabulate_rises(*_as_pairs(rows), _alpha_0(alphas), size_rises)
+    kernels.tabulate_rises(*_as_pairs(rows), alpha_0[:, None], size_rises)
     tables = (
-        pair_logs, _size_logs(parameters, bins, rows), len(parameters.weights), np.array(some),
+        pair_logs, _size_logs(parameters, rows), len(parameters.weights), np.array(some),
         pair_rises, size_rises, alphas / alpha_0[:, None],
     )  # fmt: skip
     found = np.zeros((k, c + 1, k, c + 1))
@@ -231,13 +216,6 @@ def _curvature(
     found[:, c, :, c] -= len(members) * (np.diag(tau) - np.outer(tau, tau))
     square = found.reshape(k * (c + 1), -1)
     return np.asarray(square[np.tri(len(square), dtype=bool)])
-
-
-def _map_threads(function: Callable[[_A], _B], parts: list[_A]) -> list[_B]:
-    if len(parts) == 1:
-        return [function(parts[0])]
-    with ThreadPoolExecutor(len(parts)) as threads:
-        return list(threads.map(function, parts))
 
 
 def answer_divides(queries: Sequence[Divide], cohort: Cohort) -> list[DivideStatistics]:
@@ -300,7 +278,7 @@ class _Pairs:
             terms = (
                 w, w * alpha * digamma_rise(alpha, count), w * alpha**2 * trigamma_fall(alpha, count)
             )  # fmt: skip
-            adds = _adding(at[where], n.shape[1])
+            adds = membership(at[where, None], n.shape[1])
             found |= {name: (adds @ term).T for name, term in zip(names, terms, strict=True)}
         return found
 
@@ -309,7 +287,7 @@ class _Pairs:
         k, j = weights.shape[1], self.tree.n_splits
         n_nodes, n_knots = 2 * j + 1, len(laws.knots)
         at = hats(laws.knots, self.totals)
-        adds = _adding(self.nodes, n_nodes)
+        adds = membership(self.nodes[:, None], n_nodes)
         sums = np.stack([np.asarray(adds @ (at * w[:, None])) for w in weights.T])
         inner = self.nodes < j
         seen, which = np.unique(self.totals[inner], return_inverse=True)
@@ -320,7 +298,9 @@ class _Pairs:
         return {"bends": bends.reshape(k, -1), "arrivals": sums[:, :j].reshape(k, j * n_knots)}
 
 
-def _adding(into: Ints, n_rows: int) -> sparse.csr_array[Any]:
-    """A matrix whose product with one row per pair adds up the rows of each number in `into`."""
-    n = len(into)
-    return sparse.csr_array((np.ones(n), (into, np.arange(n))), (n_rows, n))
+def membership(joined: Ints, n_groups: int) -> sparse.csr_array[Any]:
+    """A matrix that sums the rows of each group; `joined` has shape (n_rows, n_joined)."""
+    n, each = joined.shape
+    starts = np.arange(0, n * each + 1, each)
+    members = sparse.csc_array((np.ones(n * each), joined.reshape(-1), starts), (n_groups, n))
+    return members.tocsr()

@@ -5,13 +5,12 @@ remarks; everything else is an error that names the options. `tables.py` reads t
 """
 
 import contextlib
-import difflib
-import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
+from polyurn.client.columns import ColumnValues, missing_column, nearest_name, plain_name
 from polyurn.errors import CountsError
 from polyurn.model.names import Match, renamed
 from polyurn.wording import counted, listed
@@ -29,28 +28,6 @@ ONE_PER_ROW = "1"
 _FIRST_ROWS = 2  # that an error shows as they would be read
 
 
-class ColumnValues(Protocol):
-    """What the columns of a table hold."""
-
-    def is_whole(self, name: str) -> bool:
-        """Whether a column has whole numbers only, of at least 0."""
-        ...
-
-    def is_number(self, name: str) -> bool:
-        """Whether a column has numbers, which need not be counts."""
-        ...
-
-    def n_distinct(self, name: str) -> int:
-        """How many values a column has."""
-        ...
-
-    def first(self, name: str, n: int) -> list[str]:
-        """The first values of a column, `n` at most."""
-        ...
-
-    def __len__(self) -> int: ...
-
-
 @dataclass(frozen=True)
 class Columns:
     """The names of columns that the caller gave; None for a column that is to be found.
@@ -62,6 +39,10 @@ class Columns:
     client: str | None = None
     category: str | Sequence[str] | None = None
     count: str | None = None
+
+    def texts(self) -> dict[str, str]:
+        """The names that were given, by role."""
+        return {role: column_text(name) for role, name in vars(self).items() if name is not None}
 
 
 NO_COLUMNS = Columns()
@@ -112,21 +93,15 @@ def find_layout(
     if client is None or category is None:
         raise CountsError(_missing(names, values, client, category, count, certain=certain))
     _refuse_two_roles(client, category, count)
-    used: dict[Role, str | tuple[str, ...] | None] = {
-        "client": client, "category": category, "count": count
-    }  # fmt: skip
     parts = {client, count, *_parts(category), *elsewhere}
     unread = tuple(name for name in names if name not in parts)
-
-    def expected(role: Role) -> set[str]:
-        given = (getattr(asked, role), getattr(remembered, role))
-        return {role, *(column_text(name) for name in given if name is not None)}
-
+    used, given, known = (
+        one.texts() for one in (Columns(client, category, count), asked, remembered)
+    )
     remarks = [
-        f"{'columns' if isinstance(name, tuple) else 'column'} {column_text(name)!r} "
-        f"{'are' if isinstance(name, tuple) else 'is'} read as the {role}"
-        for role, name in used.items()
-        if name is not None and column_text(name) not in expected(role)
+        f"column {text!r} is read as the {role}"
+        for role, text in used.items()
+        if text not in (role, given.get(role), known.get(role))
     ]
     remarks += _not_read(unread)
     return Layout(client, category, count, (), unread, certain, tuple(remarks))
@@ -172,15 +147,6 @@ def find_column(names: Sequence[str], asked: str, *, option: str) -> str:
     return found
 
 
-def missing_column(wanted: str, names: Sequence[str], *, option: str | None = None) -> str:
-    """The error text about a missing column: those that there are, and the nearest."""
-    text = f"expected a column {wanted!r}, got {listed(names)}"
-    near = _nearest(wanted, names)
-    if option is not None:
-        return f"{text}; name yours with {option}{'' if near is None else ' ' + shlex.quote(near)}"
-    return text if near is None else f"{text}; did you mean {near!r}?"
-
-
 def _find(role: Role, names: Sequence[str], asked: Columns, remembered: Columns) -> Any:
     """The column of a role, or those of the category that are crossed; None if no name fits."""
     find: Any = category_columns if role == "category" else find_column
@@ -213,14 +179,10 @@ def _alike(wanted: str, names: Sequence[str]) -> str | None:
     """The column of that name, or the only one that differs in case, punctuation or a role's ending."""
     if wanted in names:
         return wanted
-    plain = _plain(wanted)
+    plain = plain_name(wanted)
     endings = ("", "s", "id") if plain in ("client", "category", "count", "label") else ("",)
-    alike = [name for name in names if _plain(name) in [plain + end for end in endings]]
+    alike = [name for name in names if plain_name(name) in [plain + end for end in endings]]
     return alike[0] if len(alike) == 1 and plain else None
-
-
-def _plain(name: str) -> str:
-    return "".join(character for character in name.casefold() if character.isalnum())
 
 
 def _wide(
@@ -346,7 +308,7 @@ def _numbers(values: ColumnValues, names: Iterable[str]) -> str:
 
 def _guess(role: Role, free: list[str], values: ColumnValues) -> str:
     """The most likely column for a role, which is removed from `free`."""
-    near = next((n for often in _OFTEN[role] if (n := _nearest(often, free))), None)
+    near = next((n for often in _OFTEN[role] if (n := nearest_name(often, free))), None)
     texts = [name for name in free if not values.is_whole(name)]
     name = near or next(iter(texts or free))
     free.remove(name)
@@ -355,16 +317,6 @@ def _guess(role: Role, free: list[str], values: ColumnValues) -> str:
 
 def _options(found: Mapping[Role, str]) -> str:
     return " ".join(f"--{role} {shlex.quote(name)}" for role, name in found.items())
-
-
-def _nearest(wanted: str, names: Sequence[str]) -> str | None:
-    """The column with the wanted name as one of its words, or with a similar spelling."""
-    for name in names:
-        if wanted in re.findall("[a-z]+", name.casefold()):
-            return name
-    plain = {_plain(name): name for name in names}
-    near = difflib.get_close_matches(_plain(wanted), plain, n=1, cutoff=0.75)
-    return plain[near[0]] if near else None
 
 
 def _plural(noun: str, things: Sequence[object]) -> str:

@@ -7,7 +7,7 @@ fresh entropy here, never from a seed: with a known stream, removing one client 
 others draw, and the sum by more than its own vector.
 """
 
-from dataclasses import replace
+from collections.abc import Iterator
 from typing import Any, cast
 
 import numpy as np
@@ -17,19 +17,17 @@ from polyurn.client.contrast import binned, contrast_rows
 from polyurn.client.counting import cap_sizes
 from polyurn.client.style_answers import shrinkage
 from polyurn.errors import ParameterError
-from polyurn.model.mdm import MDM, mixture_logpmf
-from polyurn.model.rising_factorials import digamma_rise
 from polyurn.model.scores import log_likelihoods, responsibilities, scores
 from polyurn.model.standing import standings
-from polyurn.privacy.noise import Noise, discrete_gaussian, noised
+from polyurn.privacy.noise import noised
 from polyurn.typed.declared import Floats, Ints
 from polyurn.wire import (
     Bounded,
+    BoundedStatistics,
     BoundedSurvey,
-    Contrast,
+    ContrastStatistics,
     Describe,
     Differences,
-    Initialise,
     Noised,
     Query,
     S,
@@ -39,35 +37,22 @@ from polyurn.wire import (
     Sketch,
     Spread,
     Standing,
-    Statistics,
-    Update,
     WhitenedScore,
 )
 from polyurn.wire.private_grid import unit_rows
-from polyurn.wire.private_queries import SKETCH_PARTS, SURVEY_PARTS
+from polyurn.wire.private_queries import SKETCH_PARTS
 
 # Clients whose vectors are held at once, and the most numbers of these vectors: 128 MB.
 _BLOCK_CLIENTS, _BLOCK_NUMBERS = 8_192, 2**24
 
 
-def answer_private(query: Bounded | Scaled[Any], cohort: Cohort) -> Statistics:
+def answer_private(query: Bounded, cohort: Cohort) -> BoundedStatistics:
     """The sum of the members' vectors, each cut to norm 1."""
     rng = np.random.default_rng()
     total = np.zeros(query.n_numbers)
-    scales = None
-    if isinstance(query, Scaled):  # a client larger than the declared size sends zeros
-        most = query.max_size or cohort.sizes.max(initial=1)
-        cohort = replace(cohort, members=cohort.members[cohort.sizes <= most])
-        scales = query.scales
-    for some in cohort.blocks(max(1, min(_BLOCK_CLIENTS, _BLOCK_NUMBERS // query.n_numbers))):
-        match query:
-            case Scaled(Contrast() as inner):  # its rows are at hand
-                total += unit_rows(contrast_rows(inner, some).toarray() * scales).sum(axis=0)
-                continue
-            case Spread():
-                counts = binned(query.column, some).toarray()
-            case _:
-                counts = some.counts().toarray().astype(np.int64, copy=False)
+    for some in _blocks(query, cohort):
+        held = binned(query.column, some) if isinstance(query, Spread) else some.counts()
+        counts = held.toarray().astype(np.int64, copy=False)
         # Numbers that a hostile query makes infinite or NaN are sent as 0.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if isinstance(query, Sketch):
@@ -76,10 +61,20 @@ def answer_private(query: Bounded | Scaled[Any], cohort: Cohort) -> Statistics:
             # Kept until the next block is computed: memory that is freed at once returns to the system,
             # and its page faults take as long as the answer.
             vectors = _vectors(query, counts, rng)
-            if scales is not None:
-                vectors *= scales
             total += unit_rows(vectors).sum(axis=0)
-    return cast(Statistics, query.shaped(total))
+    return query.shaped(total)
+
+
+def answer_scaled(query: Scaled, cohort: Cohort) -> ContrastStatistics:
+    """The sum of the members' scaled numbers, each client's cut to norm 1."""
+    total = np.zeros(query.n_numbers)
+    for some in _blocks(query, cohort):
+        total += unit_rows(contrast_rows(query.query, some).toarray() * query.scales).sum(axis=0)
+    return query.shaped(total)
+
+
+def _blocks(query: Query[Any], cohort: Cohort) -> Iterator[Cohort]:
+    return cohort.blocks(max(1, min(_BLOCK_CLIENTS, _BLOCK_NUMBERS // query.n_numbers)))
 
 
 def _sketch_sum(query: Sketch, counts: Ints, rng: np.random.Generator) -> Floats:
@@ -96,28 +91,22 @@ def _vectors(query: Query[Any], counts: Ints, rng: np.random.Generator) -> Float
         case Shares(queries, shares):
             parts = zip(queries, shares, rng.spawn(len(shares)), strict=True)
             return np.hstack([np.sqrt(share) * _vectors(q, counts, r) for q, share, r in parts])
-        case Scaled(Update(mdm)):
-            return _update(mdm, counts)
-        case Scaled(Initialise() as inner):
-            return _initialise(inner, counts, rng)
         case Spread():  # of its bins; no number depends on how many points there are
             return np.hstack([np.ones((len(counts), 1)), _shares(counts)]) * query.scales
     most = cast(int, query.max_size)
     counts = cap_sizes(counts, most, rng=rng)
     match query:
-        case BoundedSurvey(_, bins):
-            of_clients, of_pairs, of_size, of_p = np.sqrt(SURVEY_PARTS)
-            ones, where = np.full(len(counts), of_clients), bins.locate(counts.sum(axis=1))
-            sizes = _in_bins(np.full((len(counts), 1), of_size), where, bins.n_bins)
-            return np.column_stack(
-                [ones, of_pairs * _agreement(counts), sizes, of_p * _shares(counts)]
-            )
-        case Describe(c, bins):
-            kappa, n = _agreement(counts)[:, None], len(counts)
-            sized = _in_bins(np.ones((n, 1)), bins.locate(counts.sum(axis=1)), bins.n_bins)
-            held = (counts > 0) / np.sqrt(c)
-            blocks = [np.ones((n, 1)), kappa, kappa**2, sized, _shares(counts), held]
-            return np.hstack(blocks) * query.scales
+        case BoundedSurvey(c, bins) | Describe(c, bins):
+            kappa, ones = _agreement(counts)[:, None], np.ones((len(counts), 1))
+            blocks = {
+                "clients": ones,
+                "alike": kappa,
+                "squares": kappa**2,
+                "sizes": _in_bins(ones, bins.locate(counts.sum(axis=1)), bins.n_bins),
+                "p": _shares(counts),
+                "holders": (counts > 0) / np.sqrt(c),
+            }
+            return np.hstack([blocks[name] for name in query.PARTS]) * query.scales
         case Standing(mdm, bins, yardstick):
             return standings(mdm, bins, yardstick, counts) * query.scales
         case Sketch():
@@ -179,36 +168,6 @@ def _clipped(vectors: Floats, longest: float) -> Floats:
     return np.asarray(vectors * shrinkage(vectors, longest))
 
 
-# ------------------------------------------------------------------------------ the paper's questions
-
-
-def _initialise(query: Initialise, counts: Ints, rng: np.random.Generator) -> Floats:
-    """Algorithm 1, lines 4 to 7, of each client, shape (n_clients, n_numbers)."""
-    n, k = len(counts), query.n_components
-    chosen = np.zeros((n, k))
-    chosen[np.arange(n), rng.integers(k, size=n)] = 1.0
-    p = _shares(counts)
-    sizes = query.size_bins.locate(counts.sum(axis=1))
-    blocks = (chosen[:, :, None] * p[:, None], chosen[:, :, None] * (p * p)[:, None])
-    by_size = _in_bins(chosen, sizes, query.size_bins.n_bins)
-    return np.hstack([np.ones((n, 1)), by_size, *(block.reshape(n, -1) for block in blocks)])
-
-
-def _update(mdm: MDM, counts: Ints) -> Floats:
-    """Algorithm 2, lines 7 to 10, of each client, shape (n_clients, n_numbers)."""
-    n, sizes = len(counts), counts.sum(axis=1)
-    # The row of a client with probability zero is NaN.
-    joint = np.log(mdm.weights) + mixture_logpmf(counts, mdm.alphas) + mdm.sizes.logpmf(sizes)
-    omega = np.exp(joint - joint.max(axis=1, keepdims=True))
-    omega /= omega.sum(axis=1, keepdims=True)
-    size_counts = _in_bins(omega, mdm.sizes.bins.locate(sizes), mdm.sizes.bins.n_bins)
-    there = np.where(mdm.alphas > 0, mdm.alphas, np.inf)  # no rise where α is 0
-    numerators = omega[:, :, None] * digamma_rise(there, counts[:, None, :])
-    denominators = omega * digamma_rise(mdm.alphas.sum(axis=1), sizes[:, None])
-    unsent = np.zeros((n, 2))  # the number of clients, and the log-likelihood
-    return np.hstack([unsent, omega, size_counts, numerators.reshape(n, -1), denominators])
-
-
 # ----------------------------------------------------------------------------- the clients' own noise
 
 
@@ -226,14 +185,14 @@ def without_noise(query: Query[S], n_nodes: int) -> Query[S]:
     return cast("Query[S]", query.query)
 
 
-def with_noise(query: Query[S], sums: S, *, n_adders: int, noise: Noise = discrete_gaussian) -> S:
+def with_noise(query: Query[S], sums: S, *, n_adders: int) -> S:
     """A sum of answers with the noise of `n_adders` clients (local) or nodes (distributed).
 
     Each adds its share of the noise if the query asks for noise, which comes from the operating
-    system's randomness, never from a seed; tests pass another `noise`.
+    system's randomness, never from a seed.
     `privacy/private_aggregator.py` adds the server's own noise.
     """
     if not isinstance(query, Noised):
         return sums
-    vector = noised(sums.to_vector(), query.share, n_adders=max(n_adders, 1), noise=noise)
+    vector = noised(sums.to_vector(), query.share, n_adders=max(n_adders, 1))
     return cast(S, query.shaped(vector))

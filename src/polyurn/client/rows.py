@@ -52,22 +52,18 @@ class Rows:
     def n_clients(self) -> int:
         return len(self.size_index)
 
-    def cells_of(
-        self, members: NDArray[np.uint32]
-    ) -> tuple[Ints, NDArray[np.unsignedinteger[Any]]]:
-        """The stored cells of some clients, and the position in `members` that each belongs to."""
-        if self.width:
-            cells = self.cells.reshape(-1, self.width)[members]
-            return np.repeat(np.arange(len(members)), self.width), cells.reshape(-1)
-        starts, ends = self.starts[members], self.starts[members + np.uint32(1)]
-        lengths = ends - starts
-        owner = np.repeat(np.arange(len(members)), lengths)
-        position = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        return owner, self.cells[starts[owner] + position]
-
     def counts_of(self, members: NDArray[np.uint32]) -> sparse.csr_array[Any]:
         """The histograms of some clients, shape (n_members, n_categories)."""
-        owner, cells = self.cells_of(members)
+        who = np.arange(len(members))
+        if self.width:
+            owner = np.repeat(who, self.width)
+            cells = self.cells.reshape(-1, self.width)[members].reshape(-1)
+        else:
+            starts, ends = self.starts[members], self.starts[members + np.uint32(1)]
+            lengths = ends - starts
+            owner = np.repeat(who, lengths)
+            position = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+            cells = self.cells[starts[owner] + position]
         shape = (len(members), self.n_categories)
         counts = sparse.csr_array((self.count[cells], (owner, self.category[cells])), shape)
         counts.eliminate_zeros()

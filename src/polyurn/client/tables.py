@@ -7,7 +7,7 @@ meaning of the columns.
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from scipy import sparse
 from polyurn.client.bins import Bins
 from polyurn.client.columns import (
     LARGEST,
+    ColumnValues,
     as_arrow,
     check_missing,
     column_counts,
@@ -24,7 +25,6 @@ from polyurn.client.columns import (
     distinct_values,
     numbers_of,
     plain_column,
-    without_missing,
 )
 from polyurn.client.counting import Categories, Histograms, category_names, located, tally
 from polyurn.client.crossing import cross
@@ -104,41 +104,12 @@ def table_layout(
     if match == "position" and isinstance(declared, Sequence):
         declared = len(declared)
     found = find_layout(
-        arrow.column_names, _ColumnValues(arrow), asked, remembered=remembered,
+        arrow.column_names, ColumnValues(arrow), asked, remembered=remembered,
         declared=None if isinstance(declared, Bins) else declared, elsewhere=elsewhere, match=match,
     )  # fmt: skip
     if not isinstance(table, type(arrow)) or table.column_names == arrow.column_names:
         return found
     return replace(found, remarks=("spaces around names and texts are left out", *found.remarks))
-
-
-@dataclass(frozen=True)
-class _ColumnValues:
-    """What the columns of a table hold, apart from missing values."""
-
-    table: "pa.Table"
-
-    def is_whole(self, name: str) -> bool:
-        return self._can(column_counts, name)
-
-    def is_number(self, name: str) -> bool:
-        return self._can(numbers_of, name)
-
-    def _can(self, read: Callable[["pa.Table", str], object], name: str) -> bool:
-        try:
-            read(without_missing(self.table, [name])[0], name)
-        except CountsError:
-            return False
-        return True
-
-    def n_distinct(self, name: str) -> int:
-        return len(distinct_values(plain_column(without_missing(self.table, [name])[0], name))[0])
-
-    def first(self, name: str, n: int) -> list[str]:
-        return [str(value) for value in self.table[name][:n].to_pylist()]
-
-    def __len__(self) -> int:
-        return len(self.table)
 
 
 def layout_histograms(
@@ -313,7 +284,7 @@ def check_wide(
     """Refuse columns of numbers that are no categories of a model, if it has others that are lacking."""
     shown = {*renamed(layout.wide, match)}
     lacking = [name for name in names if name not in shown]
-    others = [name for name in layout.unread if name and _ColumnValues(table).is_whole(name)]
+    others = [name for name in layout.unread if name and ColumnValues(table).is_whole(name)]
     if lacking and others and match != "position":
         raise CountsError(
             f"expected a column for each of the categories {listed(names)}, got none for "
@@ -325,7 +296,7 @@ def check_wide(
 def _refuse_unread_counts(table: "pa.Table", layout: Layout) -> None:
     """Refuse a table whose counts may be in a column that was not read."""
     for name in layout.unread:
-        if not name or not _ColumnValues(table).is_whole(name):
+        if not name or not ColumnValues(table).is_whole(name):
             continue
         # A column that only numbers the rows from 0 is not one of counts.
         if (numbers_of(table, name) != np.arange(len(table))).any():

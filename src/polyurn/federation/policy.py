@@ -175,8 +175,8 @@ class NodePolicy:
         colludes, as for the secure sum itself: the shares of the others count.
 
         >>> from polyurn.model.sizes import SizeBins
-        >>> from polyurn.wire import Initialise, Scaled
-        >>> query = Scaled(Initialise(1, 2, SizeBins.exact(50)))
+        >>> from polyurn.wire import BoundedSurvey
+        >>> query = BoundedSurvey(2, SizeBins.exact(50))
         >>> asked = Noised(query, 3.0, "distributed", n_reporters=10)
         >>> NodePolicy().noise_of(asked), round(NodePolicy(majority=0.6).noise_of(asked), 2)
         (3.0, 2.68)

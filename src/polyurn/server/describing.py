@@ -158,16 +158,17 @@ class Asked:
             kept.check([self._sigma] * n_questions, f"{n_questions} questions")
         self._aggregator = layer
 
-    def released(self, query: InBlocks | BoundedStyle | Scaled[Any]) -> tuple[Floats, Floats]:
+    def released(self, query: InBlocks | BoundedStyle | Scaled) -> tuple[Floats, Floats]:
         """The sum of the answers to a question, and the standard deviation of its noise unscaled."""
         if not self._sigma:
             return self._aggregator.aggregate(query, None).to_vector(), np.zeros(query.n_numbers)
-        values = self._aggregator.aggregate(Noised(query, self._sigma), None).to_vector()
+        asked: Noised[Any] = Noised(query, self._sigma)
+        values = self._aggregator.aggregate(asked, None).to_vector()
         local = getattr(self._aggregator, "trust", self._trust) == "local"
         n_clients = float(values[0] / query.scales[0]) if local else 1.0  # each adds all of it
         return values, self._sigma * np.sqrt(max(n_clients, 1.0)) / query.scales
 
-    def sums(self, query: InBlocks | Scaled[Any]) -> "Sums":
+    def sums(self, query: InBlocks | Scaled) -> "Sums":
         """The means of one question; its first number counts the clients."""
         released, sigmas = self.released(query)
         values = released / query.scales

@@ -7,23 +7,30 @@ flat-vector form for masking and noise, and one as bytes for transport.
 
 from polyurn.model.mdm import Parameters
 from polyurn.wire.codec import decode_query, decode_statistics, encode_query, encode_statistics
-from polyurn.wire.look_queries import Describe, InBlocks, Spread, Standing
 from polyurn.wire.private_queries import (
     Bounded,
     BoundedStatistics,
     BoundedSurvey,
+    Describe,
     Differences,
+    InBlocks,
     Scaled,
     Shares,
     SizeMembership,
     Sketch,
+    Spread,
+    Standing,
     WhitenedScore,
 )
 from polyurn.wire.queries import (
+    Affinity,
+    AffinityStatistics,
     Batch,
     BatchStatistics,
     Contrast,
     ContrastStatistics,
+    Divide,
+    DivideStatistics,
     Expect,
     ExpectStatistics,
     Group,
@@ -42,7 +49,6 @@ from polyurn.wire.queries import (
     node_bounds,
 )
 from polyurn.wire.query import Aggregator, Query, S, Statistics, check_answer, total
-from polyurn.wire.split_queries import Affinity, AffinityStatistics, Divide, DivideStatistics
 from polyurn.wire.style_queries import BoundedStyle, StyleMoments, StyleStatistics
 
 __all__ = [

@@ -9,8 +9,6 @@ Each term is positive, so each sum is largest at c_j = N or n = N. These largest
 T̄ and S̄; they are differences of digamma and trigamma functions.
 """
 
-import math
-
 import numpy as np
 
 from polyurn.model.mdm import MDM, Parameters
@@ -19,8 +17,6 @@ from polyurn.model.sizes import SizeBins
 from polyurn.model.splits import Splits
 from polyurn.typed.declared import Floats
 from polyurn.wire.query import ROUNDING
-
-_MOST_INCREMENTS = 2**20
 
 
 def log_bound(model: MDM | Parameters) -> float:
@@ -106,13 +102,17 @@ def _least_log_splits(splits: Splits, n: int) -> Floats:
     return np.asarray(out)
 
 
-def largest_sums(alphas: Floats, n: int) -> list[Floats]:
-    """t̄, σ̄, T̄ and S̄ of the module's docstring, of shapes (K, C) twice and (K,) twice; 0 where α is."""
+def largest_sums(alphas: Floats, n: int) -> dict[str, Floats]:
+    """t̄, σ̄, T̄ and S̄ of the module's docstring, of shapes (K, C) twice and (K,) twice; 0 where α is.
+
+    Their names are those of the blocks of answers.
+    """
     every = np.column_stack([alphas, alphas.sum(axis=1)])
     safe = np.where(every > 0, every, 1.0)
     tables = np.where(every > 0, safe * digamma_rise(safe, n), 0.0)
     spread = np.where(every > 0, safe * (safe * trigamma_fall(safe, n)), 0.0)
-    return [tables[:, :-1], spread[:, :-1], tables[:, -1], spread[:, -1]]
+    found = {"tables": tables[:, :-1], "spread": spread[:, :-1]}
+    return {**found, "total_tables": tables[:, -1], "total_spread": spread[:, -1]}
 
 
 def largest_curvature(parameters: Parameters, some: list[int]) -> Floats:
@@ -145,7 +145,7 @@ def largest_curvature(parameters: Parameters, some: list[int]) -> Floats:
     n, mixed = parameters.sizes.max_size, 0.25 if len(parameters.weights) > 1 else 0.0
     alphas, tau = parameters.alphas[some], parameters.weights[some]
     k, c = alphas.shape
-    tables, spread, total_tables, total_spread = largest_sums(alphas, n)
+    tables, spread, total_tables, total_spread = largest_sums(alphas, n).values()
     p = alphas / alphas.sum(axis=1, keepdims=True)
     low = p * total_tables[:, None]
     up = np.maximum(tables - low, 0.0)
@@ -176,28 +176,3 @@ def _products(up: Floats, low: Floats, n: int) -> Floats:
     mixed = np.outer(ups, lows)
     largest = np.maximum.reduce([both, mixed, mixed.T, np.outer(lows, lows)])
     return np.asarray(largest.reshape(k, c + 1, k, c + 1))
-
-
-def largest_tables(alphas: Floats, max_size: int) -> float:
-    """An upper bound of the norm of ω ⊗ t(c), t_kj(c) = α_kj (ψ(c_j + α_kj) - ψ(α_kj)), over clients.
-
-    ω has norm at most 1, so the largest component counts. Σ_j t_j(c_j)² is a sum of n ≤ max_size
-    increments t_j(m + 1)² - t_j(m)², all of them positive: at most that of the max_size largest. Where
-    there are more than 2**20 increments, all of them are added, which is Σ_j t_j(max_size)².
-    `alphas` has the shape (n_components, n_categories).
-
-    >>> largest_tables(np.array([[1.0, 1.0]]), 1), round(largest_tables(np.array([[1.0, 1.0]]), 2), 3)
-    (1.0, 1.581)
-    """
-    if alphas.shape[1] * max_size > _MOST_INCREMENTS:
-        with np.errstate(invalid="ignore"):  # where α is 0, and there are no tables
-            all_points = np.nan_to_num(alphas * digamma_rise(alphas, max_size))
-        return math.sqrt((all_points**2).sum(axis=1).max())
-    squares = []
-    for alpha in alphas:
-        m = np.arange(max_size)
-        with np.errstate(invalid="ignore"):  # where α is 0, and there are no tables
-            steps = np.nan_to_num(alpha[:, None] / (alpha[:, None] + m))
-        rises = np.diff(np.cumsum(steps, axis=1) ** 2, axis=1, prepend=0.0).reshape(-1)
-        squares.append(np.partition(rises, -max_size)[-max_size:].sum())
-    return math.sqrt(max(squares))

@@ -14,22 +14,26 @@ refusal would be seen. Adding noise and keeping accounts is not done here.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from polyurn.errors import ParameterError
-from polyurn.model.rising_factorials import digamma_rise
+from polyurn.model.mdm import MDM
 from polyurn.model.scores import Mixture
 from polyurn.model.sizes import SizeBins
+from polyurn.model.standing import Yardstick
 from polyurn.typed.declared import Above, AtLeast, Floats, Shape
-from polyurn.wire.bounds import largest_tables
-from polyurn.wire.queries import Answerable, Contrast, Initialise, OfMixtures, Update
-from polyurn.wire.query import Around, InBins, Query, S, Several, Statistics
+from polyurn.wire.queries import (
+    Answerable,
+    Contrast,
+    ContrastStatistics,
+    OfMixtures,
+    RecordColumn,
+)
+from polyurn.wire.query import Around, InBins, Query, Several, Statistics
 
-# Parts of the squared norm: of the count of clients, of κ, of the size and of p.
-SURVEY_PARTS = (0.1, 0.3, 0.2, 0.4)
-# The same of a sketch: of the count of clients, of the residual of p and of κ.
+# Parts of the squared norm of a sketch: of the count of clients, of the residual of p and of κ.
 SKETCH_PARTS = (0.3, 0.6, 0.1)
 
 # The same of the blocks of a `Contrast`: squares are divided by the number of pairs of clients, and may
@@ -38,8 +42,6 @@ CONTRAST_PARTS = (0.05, 0.5, 0.02, 0.02, 0.13, 0.18, 0.01, 0.05, 0.04)
 
 # Shares of one round may miss 1 by the rounding of a few additions, not by more.
 _SUM_TOLERANCE = 1e-12
-# Each of three blocks of the paper's questions has a third of the square of the norm.
-_BLOCK = math.sqrt(1 / 3)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,13 +65,42 @@ class Bounded(Query[BoundedStatistics]):
     method = "fit_private"
     unit_norm = True
 
+
+class InBlocks(Bounded):
+    """A bounded question whose vector is blocks, each times the root of its part of the squared norm.
+
+    Every block has norm at most 1 before that, and the parts add up to 1.
+    """
+
+    PARTS: ClassVar[Mapping[str, float]]
+
     @property
-    def lengths(self) -> Mapping[str, int]:
-        return {"V": self.n_numbers}
+    def block_lengths(self) -> Mapping[str, int]:
+        """The length of each block, in their order."""
+        raise NotImplementedError
+
+    @property
+    def n_numbers(self) -> int:
+        return sum(self.block_lengths.values())
+
+    @property
+    def scales(self) -> Floats:
+        """What each number is multiplied by, shape (n_numbers,)."""
+        lengths = self.block_lengths
+        roots = [np.full(n, np.sqrt(self.PARTS[name])) for name, n in lengths.items()]
+        return np.concatenate(roots)
+
+    def blocks(self, vector: Floats) -> dict[str, Floats]:
+        """A vector of unscaled numbers, block by block."""
+        ends = np.cumsum(list(self.block_lengths.values()))[:-1]
+        return dict(zip(self.block_lengths, np.split(vector, ends), strict=True))
+
+
+# ----------------------------------------------------------------------------- the rounds of a fit
 
 
 @dataclass(frozen=True)
-class BoundedSurvey(Bounded, InBins[BoundedStatistics], kind="bounded_survey"):
+class BoundedSurvey(InBlocks, InBins[BoundedStatistics], kind="bounded_survey"):
     """How many clients are there, of which sizes, and what do they hold?
 
     One client sends (√.1, √.3 κ, √.2 · 1 at the bin of its size, √.4 p), 2 + B + C numbers. Its squared
@@ -81,13 +112,14 @@ class BoundedSurvey(Bounded, InBins[BoundedStatistics], kind="bounded_survey"):
     """
 
     change_norm = math.sqrt(0.8)
+    PARTS: ClassVar = {"clients": 0.1, "alike": 0.3, "sizes": 0.2, "p": 0.4}
 
     n_categories: Annotated[int, AtLeast(2)]
     size_bins: SizeBins
 
     @property
-    def n_numbers(self) -> int:
-        return 2 + self.size_bins.n_bins + self.n_categories
+    def block_lengths(self) -> Mapping[str, int]:
+        return {"clients": 1, "alike": 1, "sizes": self.size_bins.n_bins, "p": self.n_categories}
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,8 +201,6 @@ class Differences(OfMixtures[BoundedStatistics], Bounded, kind="differences"):
                 f"expected a clip for each mixture but the first, got {len(self.clips)} for "
                 f"{len(self.mixtures)}"
             )
-        if len({mixture.n_categories for mixture in self.mixtures}) > 1:
-            raise ParameterError("expected mixtures of the same number of categories, got several")
 
     @property
     def n_numbers(self) -> int:
@@ -241,27 +271,21 @@ class Shares(Several[BoundedStatistics], Bounded, kind="shares"):
 
 
 @dataclass(frozen=True, eq=False)
-class Scaled(Around[S], kind="scaled"):
-    """The paper's `Initialise` or `Update`, or `Contrast`, each number times its scale, cut to norm 1.
+class Scaled(Around[ContrastStatistics], kind="scaled"):
+    """`Contrast`, each number times its scale, cut to norm 1.
 
-    Algorithms 1 and 2 of Scott and Cahill (2024) sum blocks of different size, some of them unbounded as
-    α goes to 0. Here each of three blocks is divided by the largest norm that one client's can have, and
-    has a third of the squared norm: the baseline that `fit_private` is compared with. Every block of
-    `Contrast` has norm at most 1, as its numbers are at least 0 and add up to at most 1. No number of
-    the three is negative, so that two vectors of norm at most 1 are at most √2 apart.
+    Every block of `Contrast` has norm at most 1, as its numbers are at least 0 and add up to at most 1.
+    No number is negative, so that two vectors of norm at most 1 are at most √2 apart.
     """
 
-    query: Query[S]
+    query: Contrast
 
     unit_norm = True
     change_norm: ClassVar[float] = math.sqrt(2.0)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.query, Initialise | Update | Contrast):
-            raise ParameterError(
-                "expected Initialise, Update or Contrast to be scaled, got "
-                f"{type(self.query).__name__}"
-            )
+        if not isinstance(self.query, Contrast):
+            raise ParameterError(f"expected Contrast to be scaled, got {type(self.query).__name__}")
         super().__post_init__()
 
     @property
@@ -273,22 +297,95 @@ class Scaled(Around[S], kind="scaled"):
 
     @property
     def scales(self) -> Floats:
-        """What each number is multiplied by, shape (n_numbers,); 0 where none is sent.
+        """What each number is multiplied by, shape (n_numbers,)."""
+        lengths = map(math.prod, self.shapes.values())
+        return np.repeat(np.sqrt(CONTRAST_PARTS), list(lengths))
 
-        The number of clients and the responsibilities are sums of `size_counts`, and are not sent; the
-        log-likelihood is not bounded, and is not sent. In `Initialise` every block has norm at most 1.
-        In `Update`, α ⊙ u is divided by the bound of `largest_tables`, and α_0 v by the most tables of
-        a client of the largest size.
-        """
-        asked: Any = self.query
-        if isinstance(asked, Contrast):
-            lengths = map(math.prod, asked.shapes.values())
-            return np.repeat(np.sqrt(CONTRAST_PARTS), list(lengths))
-        if not isinstance(asked, Update):
-            return _BLOCK * np.append(0.0, np.ones(self.n_numbers - 1))
-        mdm = asked.mdm
-        k, n_bins, alpha_0 = mdm.n_components, mdm.sizes.bins.n_bins, mdm.alphas.sum(axis=1)
-        tables = mdm.alphas.reshape(-1) / largest_tables(mdm.alphas, mdm.max_size)
-        total = (alpha_0 * digamma_rise(alpha_0, mdm.max_size)).max()
-        blocks = [np.zeros(2 + k), np.ones(k * n_bins), tables, alpha_0 / total]
-        return _BLOCK * np.concatenate(blocks)
+
+# -------------------------------------- how a federation is, and whether it still is what a mixture says
+
+
+@dataclass(frozen=True)
+class Describe(InBlocks, InBins[BoundedStatistics], kind="describe"):
+    """How many are you, of which sizes, what do you hold, and how alike are your own points?
+
+    One client sends 1; κ and κ²; 1 at the bin of its size; p; and 1 / √C for every category of which it
+    has a point. The squared norms of these are at most 1, since |p|² ≤ Σ p = 1, and C (1 / √C)² = 1.
+    """
+
+    method = "describe"
+    PARTS: ClassVar = {
+        "clients": 0.1, "alike": 0.2, "squares": 0.05, "sizes": 0.15, "p": 0.3, "holders": 0.2,
+    }  # fmt: skip
+
+    n_categories: Annotated[int, AtLeast(2)]
+    size_bins: SizeBins
+
+    @property
+    def block_lengths(self) -> Mapping[str, int]:
+        c, b = self.n_categories, self.size_bins.n_bins
+        return {"clients": 1, "alike": 1, "squares": 1, "sizes": b, "p": c, "holders": c}
+
+
+@dataclass(frozen=True, eq=False)
+class Spread(InBlocks, kind="spread"):
+    """Which shares of your points have a number of this column in each of its bins?
+
+    For clients with records. One client sends 1, and its shares s of the bins: |s|² ≤ Σ s = 1. No answer
+    depends on the labels, and a client may have any size.
+    """
+
+    method = "describe_column"
+    max_size = None
+    PARTS: ClassVar = {"clients": 0.1, "shares": 0.9}
+
+    n_categories: Annotated[int, AtLeast(2)]
+    column: RecordColumn
+
+    @property
+    def n_features(self) -> int:
+        return self.column.n_features
+
+    @property
+    def block_lengths(self) -> Mapping[str, int]:
+        return {"clients": 1, "shares": self.column.n_bins}
+
+
+@dataclass(frozen=True, eq=False)
+class Standing(OfMixtures[BoundedStatistics], InBlocks, InBins[BoundedStatistics], kind="standing"):
+    """How do you stand to this mixture? See `model/standing.py`.
+
+    One client sends 1, its responsibilities ω with |ω|² ≤ Σ ω = 1, 1 at the bin of its size, p, its
+    log-likelihood in units of the yardstick, between -1 and 1, the square of that, and 1 if no component
+    explains it.
+    """
+
+    method = "score"
+    PARTS: ClassVar = {
+        "clients": 0.1, "components": 0.25, "sizes": 0.15, "p": 0.25, "fit": 0.15, "squares": 0.05,
+        "unexplained": 0.05,
+    }  # fmt: skip
+
+    mdm: Annotated[MDM, Answerable()]
+    size_bins: SizeBins
+    yardstick: Yardstick
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.yardstick.centres) != self.size_bins.n_bins:
+            raise ParameterError(
+                f"expected a yardstick of {self.size_bins.n_bins} size bins, got "
+                f"{len(self.yardstick.centres)}"
+            )
+        if self.size_bins.max_size != self.mdm.max_size:
+            raise ParameterError(
+                f"expected size bins up to the mixture's {self.mdm.max_size}, got "
+                f"{self.size_bins.max_size}"
+            )
+
+    @property
+    def block_lengths(self) -> Mapping[str, int]:
+        c, b, k = self.n_categories, self.size_bins.n_bins, self.mdm.n_components
+        return {
+            "clients": 1, "components": k, "sizes": b, "p": c, "fit": 1, "squares": 1, "unexplained": 1,
+        }  # fmt: skip

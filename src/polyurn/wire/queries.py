@@ -19,6 +19,8 @@ from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM, Parameters
 from polyurn.model.rising_factorials import digamma_rise
 from polyurn.model.sizes import SUM_TOLERANCE, SizeBins
+from polyurn.model.splits import Splits
+from polyurn.model.trees import MOST_LEARNED
 from polyurn.typed.arrays import EqualArrays
 from polyurn.typed.declared import (
     IF_GIVEN,
@@ -74,9 +76,18 @@ class Answerable:
 class OfMixtures(Query[S]):
     """A query about mixtures of the same categories."""
 
+    def __post_init__(self) -> None:
+        if len({mixture.alphas.shape[1] for mixture in self.all_mixtures()}) != 1:
+            raise ParameterError("expected mixtures, all of the same number of categories")
+        super().__post_init__()
+
     @property
     def n_categories(self) -> int:  # type: ignore[override]
         return int(next(self.all_mixtures()).alphas.shape[1])
+
+    @property
+    def n_components(self) -> int:
+        return len(next(self.all_mixtures()).weights)
 
 
 class InTheirBins(OfMixtures[S], InBins[S]):
@@ -118,10 +129,6 @@ class Initialise(InBins[StartStatistics], kind="initialise"):
     n_categories: Annotated[int, AtLeast(2)]
     size_bins: SizeBins
 
-    @property
-    def lengths(self) -> Mapping[str, int]:
-        return {"K": self.n_components, "C": self.n_categories, "B": self.size_bins.n_bins}
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class UpdateStatistics(Statistics):
@@ -161,11 +168,6 @@ class Update(InTheirBins[UpdateStatistics], kind="update"):
                 "with splits"
             )
         super().__post_init__()
-
-    @property
-    def lengths(self) -> Mapping[str, int]:
-        k, c = self.mdm.alphas.shape
-        return {"K": k, "C": c, "B": self.size_bins.n_bins}
 
     def largest(self) -> Mapping[str, ArrayLike]:
         """With ω ≤ 1, u = ω (ψ(c + α) - ψ(α)) ≤ t̄ / α, and v likewise; where α is 0, ω and u are."""
@@ -215,7 +217,7 @@ class Survey(InBins[SurveyStatistics], kind="survey"):
     def lengths(self) -> Mapping[str, int]:
         f = self.n_categories + 2
         products = f * (f + 1) // 2 if self.pairs else f
-        return {"F": f, "P": products, "B": self.size_bins.n_bins}
+        return {"F": f, "P": products}
 
     def largest(self) -> Mapping[str, ArrayLike]:
         """Proportions and Σ p² are at most 1, log n at most log N; p_i p_j at most 1/4."""
@@ -241,9 +243,9 @@ class GroupStatistics(Statistics):
     """
 
     n_clients: float
-    size_counts: Annotated[Floats, Shape("K", "B")]
-    proportions: Annotated[Floats, Shape("K", "C")]
-    squares: Annotated[Floats, Shape("K")]
+    size_counts: Annotated[Floats, Shape("G", "B")]
+    proportions: Annotated[Floats, Shape("G", "C")]
+    squares: Annotated[Floats, Shape("G")]
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,10 +265,6 @@ class Group(InBins[GroupStatistics], kind="group"):
     @property
     def n_groups(self) -> int:
         return len(self.offsets)
-
-    @property
-    def lengths(self) -> Mapping[str, int]:
-        return {"K": self.n_groups, "C": self.n_categories, "B": self.size_bins.n_bins}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -366,6 +364,39 @@ class Contrast(Query[ContrastStatistics], kind="contrast"):
         return {"moments": [1.0, 0.25, 1.0]}
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class AffinityStatistics(Statistics):
+    """Answer to `Affinity`: sums of √p and of √p √pᵀ, p the shares of a client's points.
+
+    - `n_clients`: 1.
+    - `roots`: norm 1, as p adds up to one.
+    - `affinities`: the lower triangle of √p √pᵀ, whose norm is 1; sensitivity 1.
+    """
+
+    n_clients: float
+    roots: Annotated[Floats, Shape("C")]
+    affinities: Annotated[Floats, Shape("P")]
+
+
+@dataclass(frozen=True)
+class Affinity(Query[AffinityStatistics], kind="affinity"):
+    """Which categories do clients have together?"""
+
+    answer_type = AffinityStatistics
+    max_size = None
+
+    n_categories: Annotated[int, Between(2, MOST_LEARNED)]
+
+    @property
+    def lengths(self) -> Mapping[str, int]:
+        return {"P": self.n_categories * (self.n_categories + 1) // 2}
+
+    def largest(self) -> Mapping[str, ArrayLike]:
+        """√p_i √p_j is at most 1/2, as p_i + p_j ≤ 1, and at most 1 for i = j."""
+        c = self.n_categories
+        return {"affinities": np.where(np.eye(c, dtype=bool), 1.0, 0.5)[np.tril_indices(c)]}
+
+
 # ------------------------------------------------------------------------------- about parameters
 
 
@@ -421,17 +452,13 @@ class Expect(InTheirBins[ExpectStatistics], kind="expect"):
 
     @property
     def lengths(self) -> Mapping[str, int]:
-        k, c = self.parameters.alphas.shape
-        p = len(self.curvature) * (c + 1)
-        return {"K": k, "C": c, "B": self.size_bins.n_bins, "H": p * (p + 1) // 2}
+        p = len(self.curvature) * (self.n_categories + 1)
+        return {"H": p * (p + 1) // 2}
 
     def largest(self) -> Mapping[str, ArrayLike]:
         """ω ≤ 1 times the largest t, σ, T and S; all of them are attained if K = 1."""
-        names = ("tables", "spread", "total_tables", "total_spread")
-        found: dict[str, ArrayLike] = dict(
-            zip(names, largest_sums(self.parameters.alphas, self.max_size), strict=True),
-            log_likelihood=log_bound(self.parameters),
-        )
+        found: dict[str, ArrayLike] = {"log_likelihood": log_bound(self.parameters)}
+        found |= largest_sums(self.parameters.alphas, self.max_size)
         if self.curvature:
             found["curvature"] = largest_curvature(self.parameters, list(self.curvature))
         return found
@@ -458,11 +485,6 @@ class Score(OfMixtures[ScoreStatistics], kind="score"):
 
     mdms: Annotated[tuple[MDM, ...], Answerable()]
 
-    def __post_init__(self) -> None:
-        if len({mdm.n_categories for mdm in self.mdms}) != 1:
-            raise ParameterError("expected models, all of the same number of categories")
-        super().__post_init__()
-
     @property
     def max_size(self) -> int:  # type: ignore[override]
         return max(mdm.max_size for mdm in self.mdms)
@@ -474,6 +496,72 @@ class Score(OfMixtures[ScoreStatistics], kind="score"):
     def largest(self) -> Mapping[str, ArrayLike]:
         logs = np.array([log_bound(mdm) for mdm in self.mdms])
         return {"log_likelihoods": logs, "products": np.outer(logs, logs)}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DivideStatistics(Statistics):
+    """Answer to `Divide`: what an M-step of splits needs, at fixed responsibilities ω.
+
+    J = C - 1 is the number of splits, whose two sides are the 2J nodes but the root (`model/splits.py`).
+    A is 2J and S is J without laws; H is 2J and T is J times the number of knots with laws. The others
+    are 0.
+
+    - `n_clients`: 1.
+    - `log_likelihood`, `size_counts`: as in `ExpectStatistics`.
+    - `present`, `tables`, `spread`: those of `ExpectStatistics`, for c points on each side.
+    - `total_present`, `total_tables`, `total_spread`: for the points that arrive at each split.
+    - `bends`: ω (h(c) - E[h(c) | N]) for the hat functions h of each side, the gradient in θ; at most 1
+      each, and hats of one side add up to one: norm at most 2 √J.
+    - `arrivals`: ω h(N) for each split; norm at most √J.
+    """
+
+    n_clients: float
+    log_likelihood: float
+    size_counts: Annotated[Floats, Shape("K", "B")]
+    present: Annotated[Floats, Shape("K", "A")]
+    tables: Annotated[Floats, Shape("K", "A")]
+    spread: Annotated[Floats, Shape("K", "A")]
+    total_present: Annotated[Floats, Shape("K", "S")]
+    total_tables: Annotated[Floats, Shape("K", "S")]
+    total_spread: Annotated[Floats, Shape("K", "S")]
+    bends: Annotated[Floats, Shape("K", "H")]
+    arrivals: Annotated[Floats, Shape("K", "T")]
+
+
+@dataclass(frozen=True, eq=False)
+class Divide(InTheirBins[DivideStatistics], kind="divide"):
+    """How likely are you under a mixture with splits, and where should each of its splits go?"""
+
+    answer_type = DivideStatistics
+
+    mdm: Annotated[MDM, Answerable()]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.mdm.splits is None or not (self.splits.concentrations > 0).all():
+            raise ParameterError("expected a mixture with splits of positive concentrations")
+
+    @property
+    def splits(self) -> Splits:
+        assert self.mdm.splits is not None
+        return self.mdm.splits
+
+    @property
+    def lengths(self) -> Mapping[str, int]:
+        j, laws = self.splits.tree.n_splits, self.splits.laws
+        if laws is None:
+            return {"A": 2 * j, "S": j, "H": 0, "T": 0}
+        n_knots = len(laws.knots)
+        return {"A": 0, "S": 0, "H": 2 * j * n_knots, "T": j * n_knots}
+
+    def largest(self) -> Mapping[str, ArrayLike]:
+        """As in `Expect`, split by split."""
+        found: dict[str, ArrayLike] = {"log_likelihood": log_bound(self.mdm)}
+        if self.splits.laws is None:
+            each = self.splits.concentrations.reshape(-1, 2)
+            sums = largest_sums(each, self.max_size)
+            found |= {name: one.reshape(self.n_components, -1) for name, one in sums.items()}
+        return found
 
 
 # ---------------------------------------------------------------------------- around other questions
@@ -505,13 +593,6 @@ class Batch(Several[BatchStatistics], kind="batch"):
     answer_type = BatchStatistics
 
     queries: tuple[Query[Any], ...]
-
-    @property
-    def lengths(self) -> Mapping[str, int]:
-        raise TypeError("the answers of a batch have their own lengths")
-
-    def bounds(self) -> Floats:
-        return np.concatenate([query.bounds() for query in self.queries])
 
     def leaves(self, low: float = 0.0, high: float = 1.0) -> Leaves:
         for query in self.queries:

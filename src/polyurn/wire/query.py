@@ -8,12 +8,12 @@ sum over a cohort, never a summand.
 """
 
 import math
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from itertools import chain
+from operator import attrgetter
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -29,6 +29,15 @@ from polyurn.typed.declared import Floats, axes_of, check_declared, marks_of
 LARGEST = 1e150
 # Bounds hold in exact arithmetic; a client's float64 sums may be off by a few thousand roundings.
 ROUNDING = 1e-9
+
+# Axes that have one meaning in all answers, and the attribute of the query that is their length.
+_AXES = {
+    "C": attrgetter("n_categories"),
+    "B": attrgetter("size_bins.n_bins"),
+    "K": attrgetter("n_components"),
+    "G": attrgetter("n_groups"),
+    "V": attrgetter("n_numbers"),
+}
 
 Shapes = Mapping[str, tuple[int, ...]]
 Leaves: TypeAlias = Iterator[tuple["Query[Any]", float, float]]
@@ -98,7 +107,7 @@ def total(statistics: Sequence[S]) -> S:
 
 
 @expected_as("a query of polyurn.wire")
-class Query(ABC, Generic[S]):
+class Query(Generic[S]):
     """What the server wants to know; S is the kind of statistics that answers it.
 
     A new question is a frozen dataclass of this class with a `kind`, its `answer_type` and the `lengths`
@@ -136,16 +145,19 @@ class Query(ABC, Generic[S]):
             raise ParameterError(f"expected n_categories of at least 2, got {self.n_categories}")
 
     @property
-    @abstractmethod
     def lengths(self) -> Mapping[str, int]:
-        """The length of each axis of the answer's blocks."""
+        """The lengths of axes of the answer's blocks that are not among `_AXES`."""
+        return {}
 
     @property
     def shapes(self) -> Shapes:
         """The shape of each block of the answer, in the order of its fields."""
         kind: Any = self.answer_type
-        lengths = self.lengths
-        return {name: tuple([lengths[axis] for axis in axes]) for name, axes in _blocks(kind)}
+        own = self.lengths
+        return {
+            name: tuple([own[axis] if axis in own else _AXES[axis](self) for axis in axes])
+            for name, axes in _blocks(kind)
+        }
 
     @property
     def n_numbers(self) -> int:
@@ -164,7 +176,8 @@ class Query(ABC, Generic[S]):
 
     def all_mixtures(self) -> Iterator[Any]:
         """The mixtures that the question is about: objects with weights and alphas, or sizes too."""
-        for name, _ in marks_of(type(self), "check_received"):
+        kind: Any = type(self)
+        for name, _ in marks_of(kind, "check_received"):
             value = getattr(self, name)
             yield from value if isinstance(value, tuple) else (value,)
 
@@ -233,53 +246,6 @@ class InBins(Query[S]):
         return self.size_bins.max_size
 
 
-class Around(Query[S]):
-    """A query around another one, whose answer has the same blocks."""
-
-    query: Query[S]
-
-    def __post_init__(self) -> None:
-        check_inside((self.query,))
-        super().__post_init__()
-
-    @property
-    def n_categories(self) -> int:  # type: ignore[override]
-        return self.query.n_categories
-
-    @property
-    def max_size(self) -> int | None:  # type: ignore[override]
-        return self.query.max_size
-
-    @property
-    def n_features(self) -> int | None:
-        return self.query.n_features
-
-    @property
-    def method(self) -> str:  # type: ignore[override]
-        return self.query.method
-
-    def all_mixtures(self) -> Iterator[Any]:
-        return self.query.all_mixtures()
-
-    @property
-    def lengths(self) -> Mapping[str, int]:
-        return self.query.lengths
-
-    @property
-    def shapes(self) -> Shapes:
-        return self.query.shapes
-
-    @property
-    def n_numbers(self) -> int:
-        return self.query.n_numbers
-
-    def bounds(self) -> Floats:
-        return self.query.bounds()
-
-    def shaped(self, vector: Floats) -> S:
-        return self.query.shaped(vector)
-
-
 class Several(Query[S]):
     """Several queries to the same clients, about the same categories."""
 
@@ -304,9 +270,37 @@ class Several(Query[S]):
     def all_mixtures(self) -> Iterator[Any]:
         return chain.from_iterable(query.all_mixtures() for query in self.queries)
 
+    def bounds(self) -> Floats:
+        return np.concatenate([query.bounds() for query in self.queries])
+
     def split(self, vector: Floats) -> list[Floats]:
         """A vector of all answers, cut into the vector of each query."""
         return np.split(vector, np.cumsum([query.n_numbers for query in self.queries])[:-1])
+
+
+class Around(Several[S]):
+    """A query around a single other one, whose answer has the same blocks."""
+
+    query: Query[S]
+
+    @property
+    def queries(self) -> tuple[Query[Any], ...]:  # type: ignore[override]
+        return (self.query,)
+
+    @property
+    def n_features(self) -> int | None:
+        return self.query.n_features
+
+    @property
+    def method(self) -> str:  # type: ignore[override]
+        return self.query.method
+
+    @property
+    def shapes(self) -> Shapes:
+        return self.query.shapes
+
+    def shaped(self, vector: Floats) -> S:
+        return self.query.shaped(vector)
 
 
 def check_inside(queries: Sequence[Query[Any]]) -> None:

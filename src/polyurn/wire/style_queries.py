@@ -142,8 +142,8 @@ class BoundedStyle(AboutStyle[BoundedStatistics], kind="bounded_style"):
         return StyleMoments(self.space, self.label_effect)
 
     @property
-    def lengths(self) -> Mapping[str, int]:
-        return {"V": self.moments.n_numbers}
+    def n_numbers(self) -> int:
+        return self.moments.n_numbers
 
     @property
     def scales(self) -> Floats:

@@ -120,11 +120,6 @@ class Traffic:
         return sum(one.seconds for one in self.rounds)
 
     @property
-    def summed(self) -> tuple[int, ...]:
-        """The nodes that were in a sum."""
-        return tuple(one.node for one in self.nodes if one.n_summed)
-
-    @property
     def n_earlier(self) -> int:
         """The number of rounds of an earlier run, which are not kept here."""
         return max(self.rounds[0].number - 1, 0) if self.rounds else 0

@@ -28,7 +28,6 @@ from polyurn.server.private.plan import Plan
 from polyurn.typed.declared import Floats, Ints
 from polyurn.wire import BoundedStatistics, Noised
 from polyurn.wire.private_queries import (
-    SURVEY_PARTS,
     Bounded,
     BoundedSurvey,
     Differences,
@@ -108,7 +107,7 @@ def surveyed(query: BoundedSurvey, values: Floats, sigma: float) -> ClientTotals
     α_0 follows from κ, the share of pairs of a client's points that agree: under a
     Dirichlet-multinomial E κ = Σ p² + ρ (1 - Σ p²) with ρ = 1 / (1 + α_0).
     """
-    of_clients, of_pairs, of_size, of_p = np.sqrt(SURVEY_PARTS)
+    of_clients, of_pairs, of_size, of_p = np.sqrt([*query.PARTS.values()])
     n_bins, edges = query.size_bins.n_bins, query.size_bins.edges
     n = max(values[0] / of_clients, _FEWEST_CLIENTS)
     in_bins, p_sums = values[2 : 2 + n_bins] / of_size, values[2 + n_bins :] / of_p

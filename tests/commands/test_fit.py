@@ -198,11 +198,11 @@ def test_a_table_without_rows_is_empty_whatever_is_declared(run, tmp_path, categ
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--components", 0], ["n_components of 1 to 65535, got 0"]),
-        (["--components", -1], ["n_components of 1 to 65535, got -1"]),
+        (["--components", 0], ["n_components from 1 to 65535, got 0"]),
+        (["--components", -1], ["n_components from 1 to 65535, got -1"]),
         (["--components", 7], ["7 components", "clients, got 6"]),
         (["--components", 6, "--method", "paper"], ["received no client", "use fewer components"]),
-        (["--components", 10**14], ["n_components of 1 to 65535"]),
+        (["--components", 10**14], ["n_components from 1 to 65535"]),
         (["--cohort", 7], ["cohort of 1 to 6 clients, got 7"]),
         (["--cohort", 0], ["cohort of 1 to 6 clients, got 0"]),
         (["--rounds", -1], ["max_rounds from 3 to 1000000, got -1"]),

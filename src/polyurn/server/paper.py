@@ -5,7 +5,7 @@ plain table, without aggregation. `fitting.py` needs fewer rounds.
 """
 
 from collections.abc import Callable
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 
@@ -14,9 +14,15 @@ from polyurn.model.mdm import MDM
 from polyurn.model.names import names_of
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.server.fit_results import Fit, Round
-from polyurn.server.fit_settings import MOST_ROUNDS, check_model, size_bins
+from polyurn.server.fit_settings import (
+    MOST_ROUNDS,
+    NCategories,
+    NComponents,
+    Prior,
+    size_bins,
+)
 from polyurn.typed.arguments import checked
-from polyurn.typed.declared import Floats
+from polyurn.typed.declared import Between, Floats
 from polyurn.wire import Aggregator, Initialise, StartStatistics, Update, UpdateStatistics
 from polyurn.wording import counted
 
@@ -27,14 +33,14 @@ Moments: TypeAlias = Literal["first", "most_frequent", "pooled"]
 def fit_paper(
     aggregator: Aggregator,
     *,
-    n_components: int,
-    n_categories: int,
+    n_components: NComponents,
+    n_categories: NCategories,
     max_size: int,
-    n_rounds: int,
+    n_rounds: Annotated[int, Between(2, MOST_ROUNDS)],
     cohort_size: int | None = None,
     sizes: Literal["exact", "binned"] | SizeBins = "exact",
-    size_prior: float = 0.0,
-    category_prior: float = 0.0,
+    size_prior: Prior = 0.0,
+    category_prior: Prior = 0.0,
     moments: Moments = "first",
     on_round: Callable[[Round], None] | None = None,
 ) -> Fit:
@@ -71,15 +77,6 @@ def fit_paper(
     >>> fit.mdm.weights.round(1).tolist(), fit.n_rounds
     ([0.6, 0.4], 101)
     """
-    check_model(
-        n_components=n_components, n_categories=n_categories, size_prior=size_prior,
-        category_prior=category_prior,
-    )  # fmt: skip
-    if not 2 <= n_rounds <= MOST_ROUNDS:
-        raise ParameterError(
-            f"expected n_rounds from 2, one for each of the two algorithms, to {MOST_ROUNDS}, "
-            f"got {n_rounds}"
-        )
     report = on_round or (lambda _: None)
     priors = {"size_prior": size_prior, "category_prior": category_prior}
 

@@ -5,21 +5,21 @@ points of each category. `IID`, `Dirichlet` and `Dirichlet.hsu` stand in `popula
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from polyurn.errors import ParameterError
-from polyurn.model.mdm import checked_draw
-from polyurn.model.populations import SizesLike, size_distribution
+from polyurn.model.populations import Drawn, SizesLike, size_distribution
 from polyurn.model.sizes import Sizes
 from polyurn.typed.arguments import checked
-from polyurn.typed.arrays import FrozenArrays, numbers
-from polyurn.typed.declared import Ints, Seed
+from polyurn.typed.arrays import numbers
+from polyurn.typed.declared import Above, AtLeast, Ints
 from polyurn.wording import counted
 
 
-class _OfProxyData(FrozenArrays):
+class _OfProxyData(Drawn):
     available: Ints
 
     @property
@@ -27,12 +27,13 @@ class _OfProxyData(FrozenArrays):
         """The number of categories, C."""
         return len(self.available)
 
-    def _draw(self, n_clients: int, rng: Seed, n_most: int) -> tuple[int, np.random.Generator]:
-        n_clients = checked_draw(n_clients, self.n_categories)
-        if n_clients > n_most:
-            n_points = counted(int(self.available.sum()), "point")
-            raise ParameterError(f"{n_points} are enough for at most {n_most}, got {n_clients}")
-        return n_clients, np.random.default_rng(rng)
+    def _points(self, n_clients: int, each: int) -> int:
+        """How many points there are, if they are enough for so many clients with so many each."""
+        n_points = int(self.available.sum())
+        if n_clients > (most := n_points // each):
+            points = counted(n_points, "point")
+            raise ParameterError(f"{points} are enough for at most {most}, got {n_clients}")
+        return n_points
 
 
 @checked
@@ -68,9 +69,7 @@ class Pathological(_OfProxyData):
             )
         self._freeze({"k": k, "available": given, "sizes": size_distribution(sizes)})
 
-    def sample(self, n_clients: int, *, rng: Seed = None) -> Ints:
-        """Draw the histograms of clients, shape (n_clients, n_categories)."""
-        n_clients, rng = self._draw(n_clients, rng, 2**31)
+    def _draw(self, n_clients: int, rng: np.random.Generator) -> Ints:
         there = np.flatnonzero(self.available)
         sizes = self.sizes.sample(np.zeros(n_clients, np.int64), rng=rng)
         held = there[rng.random((n_clients, len(there))).argsort(axis=1)[:, : self.k]]
@@ -102,15 +101,11 @@ class Shards(_OfProxyData):
     s: int
     available: Ints
 
-    def __init__(self, s: int, available: ArrayLike) -> None:
-        if s < 1:
-            raise ParameterError(f"expected at least one shard per client, got {s}")
+    def __init__(self, s: Annotated[int, AtLeast(1)], available: ArrayLike) -> None:
         self._freeze({"s": s, "available": _counts(available)})
 
-    def sample(self, n_clients: int, *, rng: Seed = None) -> Ints:
-        """Draw the histograms of clients, shape (n_clients, n_categories)."""
-        n_points = int(self.available.sum())
-        n_clients, rng = self._draw(n_clients, rng, n_points // self.s)
+    def _draw(self, n_clients: int, rng: np.random.Generator) -> Ints:
+        n_points = self._points(n_clients, self.s)
         cuts = np.linspace(0, n_points, n_clients * self.s + 1).astype(np.int64)
         before = np.minimum(cuts[:, None], np.cumsum([0, *self.available]))
         shards = np.diff(np.diff(before, axis=1), axis=0)
@@ -141,15 +136,11 @@ class QuantitySkew(_OfProxyData):
     beta: float
     available: Ints
 
-    def __init__(self, beta: float, available: ArrayLike) -> None:
-        if not 0 < beta < float("inf"):
-            raise ParameterError(f"expected beta above 0, got {beta:g}")
+    def __init__(self, beta: Annotated[float, Above(0)], available: ArrayLike) -> None:
         self._freeze({"beta": beta, "available": _counts(available)})
 
-    def sample(self, n_clients: int, *, rng: Seed = None) -> Ints:
-        """Draw the histograms of clients, shape (n_clients, n_categories)."""
-        n_points = int(self.available.sum())
-        n_clients, rng = self._draw(n_clients, rng, n_points)
+    def _draw(self, n_clients: int, rng: np.random.Generator) -> Ints:
+        n_points = self._points(n_clients, 1)
         shares = rng.dirichlet(np.full(n_clients, self.beta))
         sizes = 1 + rng.multinomial(n_points - n_clients, shares)
         return rng.multinomial(sizes, self.available / n_points)

@@ -19,6 +19,7 @@ from polyurn.model.mdm import MDM, checked_draw
 from polyurn.model.names import check_names, columns_of, names_of
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.model.style import Style
+from polyurn.model.style_coordinates import label_codes
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import FrozenArrays, floats, numbers
 from polyurn.typed.declared import Floats, Ints, Seed
@@ -49,8 +50,23 @@ class Population(Protocol):
 
 
 @checked
+class Drawn(FrozenArrays):
+    """A population whose `_draw` makes a number of clients that has been checked."""
+
+    n_categories: int
+
+    def sample(self, n_clients: int, *, rng: Seed = None) -> Ints:
+        """Draw the histograms of clients, shape (n_clients, n_categories)."""
+        n_clients = checked_draw(n_clients, self.n_categories)
+        return self._draw(n_clients, np.random.default_rng(rng))
+
+    def _draw(self, n_clients: int, rng: np.random.Generator) -> Ints:
+        raise NotImplementedError
+
+
+@checked
 @dataclass(frozen=True, eq=False)
-class IID(FrozenArrays):
+class IID(Drawn):
     """*Fully IID* clients: a true size each, and every point from one marginal.
 
     Two baselines have names. `IID.like` takes the marginal of the true clients, so that what differs
@@ -117,22 +133,18 @@ class IID(FrozenArrays):
         >>> IID.proxy([0, 1, 1, 1], n_categories=3, sizes=[4, 9]).marginal.tolist()
         [0.25, 0.75, 0.0]
         """
-        advice = ", one for each proxy point; raise n_categories if there are more"
-        given = _categories(labels, "labels", n_categories, advice)
+        codes = label_codes(labels, np.size(labels), n_labels=n_categories)
         check_memory(
             8 * n_categories, f"{n_categories:,} categories", "take a smaller n_categories"
         )
-        return cls(np.bincount(given, minlength=n_categories), sizes)
+        return cls(np.bincount(codes, minlength=n_categories), sizes)
 
     @property
     def n_categories(self) -> int:
         """The number of categories, C."""
         return len(self.marginal)
 
-    def sample(self, n_clients: int, *, rng: Seed = None) -> Ints:
-        """Draw the histograms of clients, shape (n_clients, n_categories)."""
-        n_clients = checked_draw(n_clients, self.n_categories)
-        rng = np.random.default_rng(rng)
+    def _draw(self, n_clients: int, rng: np.random.Generator) -> Ints:
         sizes = self.sizes.sample(np.zeros(n_clients, np.int64), rng=rng)
         return rng.multinomial(sizes, self.marginal)
 
@@ -142,7 +154,7 @@ class IID(FrozenArrays):
 
 @checked
 @dataclass(frozen=True, eq=False)
-class Dirichlet(FrozenArrays):
+class Dirichlet(Drawn):
     """Clients whose proportions come from one Dirichlet: what the field uses today.
 
     Parameters
@@ -216,9 +228,7 @@ class Dirichlet(FrozenArrays):
         """The number of categories, C."""
         return len(self.alpha)
 
-    def sample(self, n_clients: int, *, rng: Seed = None) -> Ints:
-        """Draw the histograms of clients, shape (n_clients, n_categories)."""
-        n_clients = checked_draw(n_clients, self.n_categories)
+    def _draw(self, n_clients: int, rng: np.random.Generator) -> Ints:
         return MDM([1.0], self.alpha[None], self.sizes).sample(n_clients, rng=rng)
 
     def __repr__(self) -> str:
@@ -228,8 +238,8 @@ class Dirichlet(FrozenArrays):
 
 @checked
 @dataclass(frozen=True, eq=False)
-class Oracle:
-    """The true clients' own histograms, for *conditionally IID* clients.
+class Oracle(Drawn):
+    """The true clients' own histograms, for *conditionally IID* clients; each once before any twice.
 
     Partitioned, these clients have exactly the true clients' histograms of the modelled feature, and
     given that feature everything else is IID. An oracle: no server may have these histograms.
@@ -256,10 +266,8 @@ class Oracle:
         """The number of categories, C."""
         return int(self.counts.shape[1])
 
-    def sample(self, n_clients: int, *, rng: Seed = None) -> Ints:
-        """Take true clients at random, each once before any twice: (n_clients, n_categories)."""
-        n_clients, n_true = checked_draw(n_clients, self.n_categories), self.counts.shape[0]
-        rng = np.random.default_rng(rng)
+    def _draw(self, n_clients: int, rng: np.random.Generator) -> Ints:
+        n_true = self.counts.shape[0]
         rounds, rest = divmod(n_clients, n_true)
         chosen = [rng.permutation(n_true) for _ in range(rounds)]
         chosen.append(rng.choice(n_true, rest, replace=False))
@@ -369,14 +377,3 @@ def _marginal(marginal: ArrayLike) -> Floats:
     if not (np.isfinite(given).all() and (given >= 0).all() and given.sum() > 0):
         raise ParameterError("expected a marginal of counts or probabilities, not all of them 0")
     return np.asarray(given / given.sum())
-
-
-def _categories(values: ArrayLike, what: str, n_categories: int, advice: str = "") -> Ints:
-    """Numbers of categories, at least one, as a new array."""
-    given = numbers(values, what)
-    whole = given.ndim == 1 and len(given) > 0 and given.dtype.kind in "iu"
-    if not whole or given.min() < 0 or given.max() >= n_categories:
-        raise ParameterError(
-            f"expected {what} as a list of integers from 0 to {n_categories - 1}{advice}"
-        )
-    return given.astype(np.int64)

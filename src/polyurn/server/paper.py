@@ -109,23 +109,9 @@ def initialise(
 ) -> MDM:
     """The MDM whose components match the moments of their clients (Algorithm 1, lines 10 to 15).
 
-    Parameters
-    ----------
-    query : Initialise
-    statistics : StartStatistics
-        The sum over the cohort.
-    moments : {"first", "most_frequent", "pooled"}
-        Which category's second moment fixes α_0: the paper's first one; the component's most
-        frequent one, which cannot be empty; or all of them, Σ(P - Q) / Σ(Q - P²).
-    size_prior, category_prior : float
-        As in `update`; here `category_prior` counts pseudo-clients with uniform proportions.
-
-    Raises
-    ------
-    EmptyComponentError
-        No client joined one of the components.
-    FitError
-        The matched category does not vary, so that α_0 is not defined.
+    `moments` says which category's second moment fixes α_0: the paper's first one; the component's most
+    frequent one, which cannot be empty; or all of them, Σ(P - Q) / Σ(Q - P²). Here `category_prior`
+    counts pseudo-clients with uniform proportions.
     """
     if statistics.n_clients < query.n_components:
         needs = counted(query.n_components, "component needs", "components need")
@@ -177,27 +163,10 @@ def update(
     """The MDM after one round (Algorithm 2, lines 14 to 16; Theorem 3.1).
 
     On the full cohort and without priors the likelihood never decreases; with priors, the
-    likelihood times the prior never does.
-
-    Parameters
-    ----------
-    mdm : MDM
-        The parameters that were sent.
-    statistics : UpdateStatistics
-        The sum over the cohort.
-    size_prior : float
-        Pseudo-clients per component, spread evenly over the size bins. 0 is the paper.
-    category_prior : float
-        Pseudo-tables per category: α·u is the number of tables that a category is expected to open
-        in the component's Chinese restaurants, and this is added to it (the prior ∏ α^category_prior).
-        It keeps a category that a cohort did not show from being lost for ever. 0 is the paper.
-
-    Raises
-    ------
-    ZeroLikelihoodError
-        A client of the cohort is impossible under `mdm`.
-    EmptyComponentError
-        A component received no client.
+    likelihood times the prior never does. `size_prior` counts pseudo-clients per component, spread
+    evenly over the size bins. `category_prior` counts pseudo-tables: α·u is the number of tables that a
+    category is expected to open in the component's Chinese restaurants, and this is added to it (the
+    prior ∏ α^category_prior), so that a category that a cohort did not show is not lost for ever.
     """
     if np.isneginf(statistics.log_likelihood):
         raise ZeroLikelihoodError(

@@ -19,6 +19,7 @@ from polyurn.server.fit_settings import (
     NCategories,
     NComponents,
     Prior,
+    check_components,
     size_bins,
 )
 from polyurn.typed.arguments import checked
@@ -113,11 +114,7 @@ def initialise(
     frequent one, which cannot be empty; or all of them, Σ(P - Q) / Σ(Q - P²). Here `category_prior`
     counts pseudo-clients with uniform proportions.
     """
-    if statistics.n_clients < query.n_components:
-        needs = counted(query.n_components, "component needs", "components need")
-        raise ParameterError(
-            f"{needs} at least as many clients, got a cohort of {statistics.n_clients:.0f}"
-        )
+    check_components(statistics.n_clients, query.n_components)
     joined = statistics.size_counts.sum(axis=1)  # line 10: m_k
     if (joined == 0).any():
         raise EmptyComponentError(

@@ -553,7 +553,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     ),
     "style_space": lambda: (pu.style_space, {
         "features": np.random.default_rng(0).normal(size=(200, 4)), "labels": LABELS,
-        "n_directions": 2, "radius": 3.0, "n_labels": 3, "prior_points": 3.0,
+        "n_directions": 2, "radius": 3.0, "n_labels": 3,
     }),
     "Sweep": lambda: (pu.Sweep, {"runs": tuple(runs()), "folder": None}),
     "TableFeatures": lambda: _fields(_tabled()),

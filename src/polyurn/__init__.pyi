@@ -30,13 +30,13 @@ from polyurn.integrations.frames import TableFeatures as TableFeatures
 from polyurn.integrations.frames import table_features as table_features
 from polyurn.model.mdm import MDM as MDM
 from polyurn.model.mdm import dirichlet_multinomial_logpmf as dirichlet_multinomial_logpmf
-from polyurn.model.opponents import Pathological as Pathological
-from polyurn.model.opponents import QuantitySkew as QuantitySkew
-from polyurn.model.opponents import Shards as Shards
 from polyurn.model.populations import IID as IID
 from polyurn.model.populations import Dirichlet as Dirichlet
 from polyurn.model.populations import Oracle as Oracle
+from polyurn.model.populations import Pathological as Pathological
 from polyurn.model.populations import Population as Population
+from polyurn.model.populations import QuantitySkew as QuantitySkew
+from polyurn.model.populations import Shards as Shards
 from polyurn.model.populations import Styled as Styled
 from polyurn.model.sizes import SizeBins as SizeBins
 from polyurn.model.sizes import Sizes as Sizes

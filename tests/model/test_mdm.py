@@ -196,14 +196,14 @@ def test_a_client_beyond_max_size_is_an_error_and_not_a_zero():
         ([-1, 2], [1.0, 1.0], "at least 0, got -1"),
         ([np.nan, 2], [1.0, 1.0], "NaN or infinity"),
         (["a", "b"], [1.0, 1.0], "counts as numbers, got texts"),
-        (3, [1.0, 1.0], "got a single number"),
-        ([1, 2], 1.0, "alpha of shape .* got a single number"),
+        (3, [1.0, 1.0], r"got shapes \(\) and \(2,\)"),
+        ([1, 2], 1.0, r"got shapes \(2,\) and \(\)"),
         ([1, 2], [1.0, -1.0], "alpha finite and not negative"),
         ([1, 2], [0.0, 0.0], "a positive one"),
         ([1, 2], [1.0, np.inf], "alpha finite"),
         ([1, 2], None, "alpha as numbers, got None"),
-        ([1, 2], [[1.0], [2.0]], r"fit alpha of shape \(2, 1\), got shape \(2,\)"),
-        ([1, 2, 3], [1.0, 1.0], r"fit alpha of shape \(2,\), got shape \(3,\)"),
+        ([1, 2], [[1.0], [2.0]], r"got shapes \(2,\) and \(2, 1\)"),
+        ([1, 2, 3], [1.0, 1.0], r"got shapes \(3,\) and \(2,\)"),
     ],
 )
 def test_dirichlet_multinomial_logpmf_checks_what_it_is_given(counts, alpha, message):

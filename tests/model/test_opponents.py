@@ -57,8 +57,8 @@ def test_hsu_is_the_dirichlet_whose_concentrations_sum_to_alpha():
     ("make", "says"),
     [
         (lambda: Pathological(5, AVAILABLE, [7]), "expected 1 to 4 categories per client"),
-        (lambda: Shards(0, AVAILABLE), "at least one shard"),
-        (lambda: QuantitySkew(0.0, AVAILABLE), "expected beta above 0"),
+        (lambda: Shards(0, AVAILABLE), "s as an integer of at least 1"),
+        (lambda: QuantitySkew(0.0, AVAILABLE), "expected beta as a number above 0"),
         (lambda: Shards(2, AVAILABLE).sample(51), "100 points are enough for at most 50, got 51"),
         (lambda: Shards(2, [0.5, 0.5]), "the number of points of each category"),
     ],

@@ -95,7 +95,7 @@ def test_a_style_whose_parts_do_not_fit_is_refused(changed, said):
 
 
 def test_errors_whose_parts_do_not_fit_are_refused():
-    with pytest.raises(ParameterError, match="error of far_share"):
+    with pytest.raises(ParameterError, match="far_share of at least 0"):
         StyleErrors(np.zeros(2), B, V, E, np.nan)
     with pytest.raises(ParameterError, match=r"mean of shape \(2\), got \(1,\)"):
         StyleErrors(np.zeros(1), B, V, E)

@@ -23,7 +23,7 @@ from polyurn.report.model_section import (
     size_rows,
     summary_rows,
 )
-from polyurn.server.fit_results import Fit, StartPath
+from polyurn.server.fit_results import Fit, Round
 from polyurn.storage.models import Saved
 from polyurn.storage.provenance import Provenance
 from polyurn.typed.json_form import from_json, to_json
@@ -133,17 +133,20 @@ def test_the_candidates_are_the_selection_s_with_95_percent_intervals():
     assert [row["n_components"] for row in rows if row["chosen"]] == [selection().n_components]
 
 
+def judged(*starts):
+    return [Round(i, None, -5.0, 9, 4, of_round) for i, of_round in enumerate(starts, start=1)]
+
+
 def test_the_start_that_is_best_in_the_last_round_wins():
-    left = StartPath(1, 1, (-9.0, -1.0))  # better, and gone: those may have been other clients
-    stayed = [StartPath(2, 1, (-9.0, -5.0, -4.0)), StartPath(3, 2, (-6.0, -4.5))]
-    rows = path_rows([left, *stayed])
+    # The first was better, and is gone: those may have been other clients.
+    rows = path_rows(judged({1: -9.0, 2: -9.0}, {1: -1.0, 2: -5.0, 3: -6.0}, {2: -4.0, 3: -4.5}))
     assert {row["start"] for row in rows if row["winner"]} == {2}
     assert len(rows) == 7
     assert path_rows([]) == []
 
 
 def test_a_round_in_which_a_client_was_impossible_is_not_drawn():
-    rows = path_rows([StartPath(1, 1, (-math.inf, -5.0)), StartPath(2, 1, (-math.inf,))])
+    rows = path_rows(judged({1: -math.inf, 2: -math.inf}, {1: -5.0}))
     assert [(row["start"], row["round"]) for row in rows] == [(1, 2)]
 
 

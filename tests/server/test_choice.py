@@ -295,8 +295,8 @@ def test_a_selection_that_ran_out_of_rounds_says_so():
 def test_a_candidate_says_what_became_of_its_components():
     choice = choose(np.tile([10, 20, 30, 20, 20], (60, 1)), [4])
     (four,) = choice.candidates
-    assert four.n_dropped == 4 - four.mdm.n_components
-    assert four.multinomial == tuple(range(four.mdm.n_components))
+    assert choice.n_dropped == 4 - four.mdm.n_components
+    assert four.mdm.multinomial == tuple(range(four.mdm.n_components))
     assert choice.chosen is four
 
 

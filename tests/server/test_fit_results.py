@@ -43,14 +43,11 @@ def test_a_fit_counts_its_rounds_and_leaves_out_those_without_a_likelihood():
 
 def test_components_at_the_cap_are_named():
     capped = MDM([0.6, 0.4], [[2.0, 3.0], [4e5, 6e5]], Sizes.constant(9, n_components=2))
-    assert Fit(capped, (), converged=True, stopped="").multinomial == (1,)
-    assert candidate(2, mdm=capped).multinomial == (1,)
-    assert candidate(2).multinomial == ()
+    assert capped.multinomial == (1,)
+    assert TWO.multinomial == ()
 
 
-def test_a_candidate_knows_how_many_components_were_dropped():
-    assert candidate(5).n_dropped == 3
-    assert candidate(2).n_dropped == 0
+def test_a_candidate_knows_the_number_of_its_parameters():
     assert candidate(5).n_parameters == TWO.n_parameters
 
 

@@ -4,7 +4,8 @@ import pytest
 
 from polyurn import SizeBins
 from polyurn.errors import ParameterError
-from polyurn.server.fit_settings import Policy, Settings, check_model, size_bins
+from polyurn.server.em import Problem
+from polyurn.server.fit_settings import Policy, Settings, size_bins
 
 USUAL = {
     "n_components": 2, "n_categories": 3, "size_prior": 1.0, "category_prior": 1e-3,
@@ -13,29 +14,32 @@ USUAL = {
 
 def check(**settings):
     model = {name: settings.pop(name, value) for name, value in USUAL.items()}
-    check_model(**model)
-    Settings(**settings)
+    Problem(size_bins=SizeBins.exact(9), shared_sizes=False, **model)
+    policy = settings.pop("policy", {})
+    Settings(policy=Policy(**policy), **settings)
 
 
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"n_components": 0}, "n_components of 1 to 65535, got 0"),
+        ({"n_components": 0}, "n_components from 1 to 65535, got 0"),
         ({"n_categories": -1}, "n_categories of at least 2, got -1"),
-        ({"n_components": 2**16}, "n_components of 1 to 65535"),
+        ({"n_components": 2**16}, "n_components from 1 to 65535"),
         ({"max_rounds": 2}, "max_rounds from 3 to 1000000, got 2"),
         ({"max_rounds": 10**20}, "max_rounds from 3 to 1000000, got 10{20}"),
         ({"tol": 0.0}, "tol above 0 and finite, got 0.0"),
         ({"tol": float("nan")}, "tol above 0 and finite, got nan"),
         ({"max_upload": 0}, "max_upload of at least 1, got 0"),
         ({"patience": -1}, "patience of at least 0, got -1"),
-        ({"size_prior": -1.0}, "finite size_prior of at least 0, got -1"),
-        ({"category_prior": float("inf")}, "finite category_prior of at least 0, got inf"),
-        ({"policy": Policy(starts=0)}, "the policy's starts above 0, got 0"),
-        ({"policy": Policy(finalists=0)}, "the policy's finalists above 0, got 0"),
-        ({"policy": Policy(recombined=-1)}, "the policy's recombined of at least 0, got -1"),
-        ({"policy": Policy(dampings=())}, r"the policy's dampings above 0, got \(\)"),
-        ({"policy": Policy(safety=float("nan"))}, "the policy's safety above 0, got nan"),
+        ({"size_prior": -1.0}, "size_prior from 0 to 1000000000, got -1"),
+        ({"category_prior": 0.0}, "category_prior above 0 and finite, got 0"),
+        ({"category_prior": float("inf")}, "category_prior above 0 and finite, got inf"),
+        ({"policy": {"starts": 0}}, "starts as an integer of at least 1, got 0"),
+        ({"policy": {"finalists": 0}}, "finalists as an integer of at least 1, got 0"),
+        ({"policy": {"recombined": -1}}, "recombined as an integer of at least 0, got -1"),
+        ({"policy": {"dampings": ()}}, "dampings, one or several, got none"),
+        ({"policy": {"dampings": (1.0, 0.0)}}, "dampings as a list above 0"),
+        ({"policy": {"safety": float("nan")}}, "safety as a number above 0 and finite, got nan"),
     ],
 )
 def test_a_setting_out_of_range_is_refused_by_name(setting, message):

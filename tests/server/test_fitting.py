@@ -98,7 +98,7 @@ def test_more_components_than_the_data_support_are_dropped_or_harmless():
 def test_concentrations_at_the_cap_are_reported_as_multinomial():
     counts = np.tile([10, 20, 30], (50, 1))
     done = run(counts, 1)
-    assert done.multinomial == (0,)
+    assert done.mdm.multinomial == (0,)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -110,7 +110,7 @@ def test_a_fit_of_multinomials_converges_at_the_cap(seed):
         LocalAggregator(counts, rng=seed), n_components=3, n_categories=3, max_size=1_000, rng=seed
     )
     assert done.converged
-    assert done.multinomial
+    assert done.mdm.multinomial
 
 
 def test_sizes_tell_components_apart_unless_they_are_shared():
@@ -327,10 +327,9 @@ def test_many_clients_need_no_caution():
         ({"tol": float("nan")}, "tol above 0 and finite, got nan"),
         ({"patience": -1}, "patience of at least 0"),
         ({"max_upload": 0}, "max_upload of at least 1, got 0"),
-        ({"n_components": 10**9}, "n_components of 1 to 65535"),
+        ({"n_components": 10**9}, "n_components from 1 to 65535"),
         ({"max_size": 10**12}, "max_size from 1 to 2147483647"),
         ({"n_categories": 10**12}, "numbers from a client"),
-        ({"policy": Policy(starts=0)}, "the policy's starts above 0, got 0"),
         ({"policy": "greedy"}, "policy as a Policy, got 'greedy'"),
     ],
     ids=str,

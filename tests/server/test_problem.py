@@ -35,7 +35,7 @@ def test_free_parameters_are_counted_without_those_of_the_sizes():
 
 
 def test_a_category_prior_of_zero_is_refused():
-    with pytest.raises(ParameterError, match="positive category_prior"):
+    with pytest.raises(ParameterError, match="category_prior above 0"):
         problem(category_prior=0.0)
 
 

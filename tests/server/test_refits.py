@@ -5,9 +5,8 @@ import pandas as pd
 import pytest
 
 import polyurn as pu
-from polyurn.errors import InputError, ParameterError
+from polyurn.errors import InputError
 from polyurn.model.paper_truths import truth
-from polyurn.server.learning import learn
 
 
 def moved(name, by=0.05):
@@ -93,5 +92,3 @@ def test_what_a_start_leaves_nothing_to_do_for_is_refused(old):
     ):
         with pytest.raises(InputError, match=line):
             pu.fit(counts, **{"start": old, **given})
-    with pytest.raises(ParameterError, match="no start with epsilon"):
-        learn(None, "auto", n_categories=10, max_size=20, epsilon=1.0, start=old)

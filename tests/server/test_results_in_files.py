@@ -20,14 +20,8 @@ def test_a_result_comes_back_from_json_as_it_was(result):
     back = from_json(type(result), as_read(result), parsed={"mdm": result.mdm})
     assert to_json(back) == to_json(result)
     assert back.mdm is result.mdm
-    for name in ("paths", "n_rounds", "n_clients", "fewest_clients", "stopped", "caution"):
+    for name in ("n_rounds", "n_clients", "fewest_clients", "stopped", "caution"):
         assert getattr(back, name) == getattr(result, name), name
-
-
-def test_the_paths_of_a_fit_are_what_its_rounds_were():
-    done = fitted()
-    last = {path.start: path.values[-1] for path in done.paths if path.last_round == done.n_rounds}
-    assert last == dict(done.rounds[-1].starts)
 
 
 def test_the_names_in_a_file_are_these():
@@ -39,7 +33,7 @@ def test_the_names_in_a_file_are_these():
     assert [*fit["rounds"][0]] == ["number", "log_likelihood", "n_numbers", "starts", "sent"]
     assert [*choice["candidates"][0]] == [
         "n_components", "log_likelihood", "standard_error", "behind", "behind_error", "n_rounds",
-        "converged", "overtaken", "n_parameters", "n_dropped", "multinomial",
+        "converged", "overtaken", "n_parameters",
     ]  # fmt: skip
 
 

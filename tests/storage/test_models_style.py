@@ -67,7 +67,7 @@ def test_a_file_states_its_guarantee(tmp_path):
         (lambda r: r.update(shared=[[1.0, 2.0], [0.0, 1.0]]), "not symmetric"),
         (lambda r: r.update(version=4), "upgrade polyurn"),
         (lambda r: r.update(format="polyurn.mdm"), "not a style file"),
-        (lambda r: r["space"].update(radius=-1.0), "radius above 0"),
+        (lambda r: r["space"].update(radius=-1.0), r"radius.* above 0"),
         (lambda r: r["space"].update(centres="none"), "space.centres"),
         (lambda r: r["errors"].update(mean=[1.0]), "of shape"),
         (lambda r: r.update(label_effect=None), "or none of them"),

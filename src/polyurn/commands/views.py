@@ -111,8 +111,8 @@ def say_learned(saved: Saved[pu.MDM]) -> None:
             f"dropped {counted(fit.n_dropped, 'component that was', 'components that were')} left with "
             "less than half a client"
         )
-    if fit.multinomial:
-        which = ranges([k + 1 for k in fit.multinomial])
+    if multinomial := saved.model.multinomial:
+        which = ranges([k + 1 for k in multinomial])
         sentences.append(f"plain multinomials (concentration at the cap): component {which}")
     if fit.no_errors:
         sentences.append(f"no standard errors: {fit.no_errors}")

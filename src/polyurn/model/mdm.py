@@ -7,11 +7,11 @@ are written down is `storage/models.py`.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import scipy  # its parts are loaded when they are used: showing a file does not wait for them
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from polyurn.counts import (
     Counts,
@@ -35,8 +35,8 @@ from polyurn.model.names import (
     side_of,
 )
 from polyurn.model.relabelling import (
+    MeanSize,
     Rule,
-    check_mean_size,
     destinations,
     label_shares,
     scaled_sizes,
@@ -48,7 +48,7 @@ from polyurn.model.splits import Splits
 from polyurn.model.uncertainty import StandardErrors, plausible, standard_errors
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import EqualArrays, floats, numbers, symmetric
-from polyurn.typed.declared import IF_GIVEN, UNSENT, Bools, Floats, Ints, Seed, Shape
+from polyurn.typed.declared import IF_GIVEN, UNSENT, AtLeast, Bools, Floats, Ints, Seed, Shape
 from polyurn.typed.plotted import Plotted
 from polyurn.wording import counted, listed
 
@@ -179,7 +179,10 @@ class MDM(Plotted, EqualArrays):
 
     @property
     def multinomial(self) -> tuple[int, ...]:
-        """Components whose concentration is at the cap of a fit: multinomials, up to n²/cap nats."""
+        """Components whose concentration is at a fit's cap of a million, as good as multinomials.
+
+        Clients of n points show it from about n² = 10⁶ on: the cap costs them some n²/10⁶ nats.
+        """
         return () if self.splits else tuple(np.flatnonzero(at_cap(self.alphas)).tolist())
 
     @cached_property
@@ -196,7 +199,7 @@ class MDM(Plotted, EqualArrays):
             return None
         return standard_errors(self.weights, self.alphas, self.covariance)
 
-    def draws(self, n: int, *, rng: Seed = None) -> tuple["MDM", ...]:
+    def draws(self, n: Annotated[int, AtLeast(1)], *, rng: Seed = None) -> tuple["MDM", ...]:
         """Mixtures that are as plausible as this one, by the normal approximation of its fit.
 
         Logarithms of alphas and weights are drawn with the covariance of the fit; sizes are as they are.
@@ -221,8 +224,6 @@ class MDM(Plotted, EqualArrays):
         >>> [float(one.alphas.sum().round(1)) for one in mdm.draws(3, rng=1)]
         [10.4, 10.3, 10.3]
         """
-        if n < 1:
-            raise ParameterError(f"expected at least one mixture to draw, got {n}")
         if self.covariance is None:
             raise ParameterError(
                 "expected a mixture with standard errors, which exact fits give where their clients "
@@ -397,7 +398,7 @@ class MDM(Plotted, EqualArrays):
             alphas = with_marginal(alphas, self.weights * self.sizes.mean(), wanted)
         return replace(self, alphas=alphas, categories=names, covariance=None)
 
-    def resized(self, mean_size: float) -> "MDM | Relabelled":
+    def resized(self, mean_size: MeanSize) -> "MDM | Relabelled":
         """The same clients with all sizes scaled, so that a client holds `mean_size` points in the mean.
 
         Laws are known for the sizes that they were learned from: with them, drawn counts are scaled.
@@ -471,6 +472,7 @@ class MDM(Plotted, EqualArrays):
         return f"MDM({shape}, max_size={self.max_size}, weights={self.weights.round(3).tolist()})"
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Relabelled(EqualArrays):
     """Clients of a mixture with splits, whose drawn counts are merged and split into other labels.
@@ -499,9 +501,8 @@ class Relabelled(EqualArrays):
         """Expected histogram of a client, shape (n_labels,)."""
         return np.asarray(self.factor * self.mdm.mean() @ self.parts)
 
-    def resized(self, mean_size: float) -> "Relabelled":
+    def resized(self, mean_size: MeanSize) -> "Relabelled":
         """As `MDM.resized`, by scaling drawn counts."""
-        check_mean_size(mean_size)
         return replace(self, factor=mean_size / float(self.mdm.mean().sum()))
 
     def sample(self, n_clients: int, *, rng: Seed = None) -> Ints:
@@ -568,10 +569,21 @@ def dirichlet_multinomial_logpmf(counts: ArrayLike, alpha: ArrayLike) -> Floats:
     >>> dirichlet_multinomial_logpmf([1, 2, 3], [3.0, 4.0, 5.0]).round(4)
     np.float64(-2.467)
     """
-    counts, alpha = _checked_counts(counts), _checked_alpha(alpha)
-    if counts.shape[-1] != alpha.shape[-1] or not _broadcast(counts.shape, alpha.shape):
+    counts, alpha = numbers(counts, "counts", error=CountsError), floats(alpha, "alpha")
+    check_values(counts)
+    shapes = [counts.shape, alpha.shape]
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        shapes.append(())
+    if () in shapes or counts.shape[-1] != alpha.shape[-1]:
         raise CountsError(
-            f"expected counts that fit alpha of shape {alpha.shape}, got shape {counts.shape}"
+            "expected counts and alpha of shape (..., n_categories) that broadcast, got shapes "
+            f"{counts.shape} and {alpha.shape}"
+        )
+    if not (np.isfinite(alpha).all() and (alpha >= 0).all() and (alpha.sum(axis=-1) > 0).all()):
+        raise ParameterError(
+            "expected alpha finite and not negative, with a positive one for some category"
         )
     n, alpha_0 = counts.sum(axis=-1), alpha.sum(axis=-1)
     # Γ(c + α)/Γ(α) over Γ(n + α_0)/Γ(α_0), each divided by α_0 per point so that α_0 → ∞ is exact.
@@ -632,33 +644,6 @@ def _per_client(values: Floats, counts: object) -> Floats:
     """The result for the caller's own shape: one histogram gives one value."""
     one = not scipy.sparse.issparse(counts) and np.asarray(counts).ndim == 1
     return values[0] if one else values
-
-
-def _checked_counts(counts: ArrayLike) -> NDArray[Any]:
-    given = numbers(counts, "counts", error=CountsError)
-    check_values(given)
-    if given.ndim == 0:
-        raise CountsError("expected counts of shape (..., n_categories), got a single number")
-    return given
-
-
-def _broadcast(*shapes: tuple[int, ...]) -> bool:
-    try:
-        np.broadcast_shapes(*shapes)
-    except ValueError:
-        return False
-    return True
-
-
-def _checked_alpha(alpha: ArrayLike) -> Floats:
-    given = floats(alpha, "alpha")
-    if given.ndim == 0:
-        raise ParameterError("expected alpha of shape (..., n_categories), got a single number")
-    if not (np.isfinite(given).all() and (given >= 0).all() and (given.sum(axis=-1) > 0).all()):
-        raise ParameterError(
-            "expected alpha finite and not negative, with a positive one for some category"
-        )
-    return given
 
 
 def _is_permutation(parts: Floats) -> bool:

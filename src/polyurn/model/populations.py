@@ -1,13 +1,14 @@
 """Who the simulated clients are: a population is an object that draws the histograms of its clients.
 
-`MDM` is one. Here are the others: the paper's two baselines (`IID`, `Oracle`) and one `Dirichlet`, what
-the field uses today; and `Styled`, any of them whose clients differ in their style, too. Which points
-clients hold is decided in `partitioning/`.
+`MDM` is one. Here are the others: the paper's two baselines (`IID`, `Oracle`); one `Dirichlet`, what the
+field uses today, and other cuts of proxy data, as the paper that is named with each made its clients;
+and `Styled`, any of them whose clients differ in their style, too. Which points clients hold is decided
+in `partitioning/`.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Annotated, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,9 +20,10 @@ from polyurn.model.mdm import MDM, checked_draw
 from polyurn.model.names import check_names, columns_of, names_of
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.model.style import Style
+from polyurn.model.style_coordinates import label_codes
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import FrozenArrays, floats, numbers
-from polyurn.typed.declared import Floats, Ints, Seed
+from polyurn.typed.declared import Above, AtLeast, Floats, Ints, Seed
 from polyurn.wording import counted
 
 # The sizes of clients to draw from, or their distribution.
@@ -49,8 +51,23 @@ class Population(Protocol):
 
 
 @checked
+class Drawn(FrozenArrays):
+    """A population whose `_draw` makes a number of clients that has been checked."""
+
+    n_categories: int
+
+    def sample(self, n_clients: int, *, rng: Seed = None) -> Ints:
+        """Draw the histograms of clients, shape (n_clients, n_categories)."""
+        n_clients = checked_draw(n_clients, self.n_categories)
+        return self._draw(n_clients, np.random.default_rng(rng))
+
+    def _draw(self, n_clients: int, rng: np.random.Generator) -> Ints:
+        raise NotImplementedError
+
+
+@checked
 @dataclass(frozen=True, eq=False)
-class IID(FrozenArrays):
+class IID(Drawn):
     """*Fully IID* clients: a true size each, and every point from one marginal.
 
     Two baselines have names. `IID.like` takes the marginal of the true clients, so that what differs
@@ -117,22 +134,18 @@ class IID(FrozenArrays):
         >>> IID.proxy([0, 1, 1, 1], n_categories=3, sizes=[4, 9]).marginal.tolist()
         [0.25, 0.75, 0.0]
         """
-        advice = ", one for each proxy point; raise n_categories if there are more"
-        given = _categories(labels, "labels", n_categories, advice)
+        codes = label_codes(labels, np.size(labels), n_labels=n_categories)
         check_memory(
             8 * n_categories, f"{n_categories:,} categories", "take a smaller n_categories"
         )
-        return cls(np.bincount(given, minlength=n_categories), sizes)
+        return cls(np.bincount(codes, minlength=n_categories), sizes)
 
     @property
     def n_categories(self) -> int:
         """The number of categories, C."""
         return len(self.marginal)
 
-    def sample(self, n_clients: int, *, rng: Seed = None) -> Ints:
-        """Draw the histograms of clients, shape (n_clients, n_categories)."""
-        n_clients = checked_draw(n_clients, self.n_categories)
-        rng = np.random.default_rng(rng)
+    def _draw(self, n_clients: int, rng: np.random.Generator) -> Ints:
         sizes = self.sizes.sample(np.zeros(n_clients, np.int64), rng=rng)
         return rng.multinomial(sizes, self.marginal)
 
@@ -142,7 +155,7 @@ class IID(FrozenArrays):
 
 @checked
 @dataclass(frozen=True, eq=False)
-class Dirichlet(FrozenArrays):
+class Dirichlet(Drawn):
     """Clients whose proportions come from one Dirichlet: what the field uses today.
 
     Parameters
@@ -216,9 +229,7 @@ class Dirichlet(FrozenArrays):
         """The number of categories, C."""
         return len(self.alpha)
 
-    def sample(self, n_clients: int, *, rng: Seed = None) -> Ints:
-        """Draw the histograms of clients, shape (n_clients, n_categories)."""
-        n_clients = checked_draw(n_clients, self.n_categories)
+    def _draw(self, n_clients: int, rng: np.random.Generator) -> Ints:
         return MDM([1.0], self.alpha[None], self.sizes).sample(n_clients, rng=rng)
 
     def __repr__(self) -> str:
@@ -228,8 +239,8 @@ class Dirichlet(FrozenArrays):
 
 @checked
 @dataclass(frozen=True, eq=False)
-class Oracle:
-    """The true clients' own histograms, for *conditionally IID* clients.
+class Oracle(Drawn):
+    """The true clients' own histograms, for *conditionally IID* clients; each once before any twice.
 
     Partitioned, these clients have exactly the true clients' histograms of the modelled feature, and
     given that feature everything else is IID. An oracle: no server may have these histograms.
@@ -256,10 +267,8 @@ class Oracle:
         """The number of categories, C."""
         return int(self.counts.shape[1])
 
-    def sample(self, n_clients: int, *, rng: Seed = None) -> Ints:
-        """Take true clients at random, each once before any twice: (n_clients, n_categories)."""
-        n_clients, n_true = checked_draw(n_clients, self.n_categories), self.counts.shape[0]
-        rng = np.random.default_rng(rng)
+    def _draw(self, n_clients: int, rng: np.random.Generator) -> Ints:
+        n_true = self.counts.shape[0]
         rounds, rest = divmod(n_clients, n_true)
         chosen = [rng.permutation(n_true) for _ in range(rounds)]
         chosen.append(rng.choice(n_true, rest, replace=False))
@@ -269,6 +278,133 @@ class Oracle:
     def __repr__(self) -> str:
         n_clients, n_categories = self.counts.shape
         return f"Oracle(n_clients={n_clients}, n_categories={n_categories})"
+
+
+class _OfProxyData(Drawn):
+    available: Ints
+
+    @property
+    def n_categories(self) -> int:
+        """The number of categories, C."""
+        return len(self.available)
+
+    def _points(self, n_clients: int, each: int) -> int:
+        """How many points there are, if they are enough for so many clients with so many each."""
+        n_points = int(self.available.sum())
+        if n_clients > (most := n_points // each):
+            points = counted(n_points, "point")
+            raise ParameterError(f"{points} are enough for at most {most}, got {n_clients}")
+        return n_points
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class Pathological(_OfProxyData):
+    """Each client holds k categories, drawn at random, and equally many points of each.
+
+    "#C = k" of Li, Diao, Chen and He (2022). Categories that the data lack are not drawn.
+
+    Parameters
+    ----------
+    k : int
+    available : int array of shape (n_categories,)
+        The proxy points of each category.
+    sizes : int array of shape (n_true_clients,), or Sizes of one component
+
+    Examples
+    --------
+    >>> (Pathological(2, [50, 30, 0, 20], sizes=[6]).sample(99, rng=0) == [3, 3, 0, 0]).all(1).any()
+    np.True_
+    """
+
+    k: int
+    available: Ints
+    sizes: Sizes
+
+    def __init__(self, k: int, available: ArrayLike, sizes: SizesLike) -> None:
+        given = _counts(available)
+        there = np.count_nonzero(given)
+        if not 1 <= k <= there:
+            raise ParameterError(
+                f"expected 1 to {there} categories per client, those of which there are points, got {k}"
+            )
+        self._freeze({"k": k, "available": given, "sizes": size_distribution(sizes)})
+
+    def _draw(self, n_clients: int, rng: np.random.Generator) -> Ints:
+        there = np.flatnonzero(self.available)
+        sizes = self.sizes.sample(np.zeros(n_clients, np.int64), rng=rng)
+        held = there[rng.random((n_clients, len(there))).argsort(axis=1)[:, : self.k]]
+        each = sizes[:, None] // self.k + (np.arange(self.k) < sizes[:, None] % self.k)
+        table = np.zeros((n_clients, self.n_categories), np.int64)
+        np.put_along_axis(table, held, each, axis=1)
+        return table
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class Shards(_OfProxyData):
+    """The data in the order of their categories, cut into shards, of which each client has s.
+
+    McMahan, Moore, Ramage, Hampson and Agüera y Arcas (2017), with s = 2. Every point is held once.
+
+    Parameters
+    ----------
+    s : int
+    available : int array of shape (n_categories,)
+        The proxy points of each category.
+
+    Examples
+    --------
+    >>> Shards(2, [8, 4]).sample(2, rng=1).tolist()
+    [[6, 0], [2, 4]]
+    """
+
+    s: int
+    available: Ints
+
+    def __init__(self, s: Annotated[int, AtLeast(1)], available: ArrayLike) -> None:
+        self._freeze({"s": s, "available": _counts(available)})
+
+    def _draw(self, n_clients: int, rng: np.random.Generator) -> Ints:
+        n_points = self._points(n_clients, self.s)
+        cuts = np.linspace(0, n_points, n_clients * self.s + 1).astype(np.int64)
+        before = np.minimum(cuts[:, None], np.cumsum([0, *self.available]))
+        shards = np.diff(np.diff(before, axis=1), axis=0)
+        dealt = rng.permutation(shards).reshape(n_clients, self.s, -1)
+        return np.asarray(dealt.sum(axis=1))
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class QuantitySkew(_OfProxyData):
+    """Clients alike but for their sizes, which are shares of the data drawn from Dirichlet(β).
+
+    Li, Diao, Chen and He (2022); here each client holds at least one point.
+
+    Parameters
+    ----------
+    beta : float
+        The smaller, the more sizes differ.
+    available : int array of shape (n_categories,)
+        The proxy points of each category.
+
+    Examples
+    --------
+    >>> int(QuantitySkew(0.5, [50, 50]).sample(4, rng=0).sum())
+    100
+    """
+
+    beta: float
+    available: Ints
+
+    def __init__(self, beta: Annotated[float, Above(0)], available: ArrayLike) -> None:
+        self._freeze({"beta": beta, "available": _counts(available)})
+
+    def _draw(self, n_clients: int, rng: np.random.Generator) -> Ints:
+        n_points = self._points(n_clients, 1)
+        shares = rng.dirichlet(np.full(n_clients, self.beta))
+        sizes = 1 + rng.multinomial(n_points - n_clients, shares)
+        return rng.multinomial(sizes, self.available / n_points)
 
 
 @checked
@@ -371,12 +507,9 @@ def _marginal(marginal: ArrayLike) -> Floats:
     return np.asarray(given / given.sum())
 
 
-def _categories(values: ArrayLike, what: str, n_categories: int, advice: str = "") -> Ints:
-    """Numbers of categories, at least one, as a new array."""
-    given = numbers(values, what)
-    whole = given.ndim == 1 and len(given) > 0 and given.dtype.kind in "iu"
-    if not whole or given.min() < 0 or given.max() >= n_categories:
-        raise ParameterError(
-            f"expected {what} as a list of integers from 0 to {n_categories - 1}{advice}"
-        )
+def _counts(available: ArrayLike) -> Ints:
+    given = numbers(available, "available")
+    whole = given.ndim == 1 and len(given) > 1 and given.dtype.kind in "iu"
+    if not whole or given.min() < 0 or given.sum() < 1:
+        raise ParameterError("expected available as the number of points of each category")
     return given.astype(np.int64)

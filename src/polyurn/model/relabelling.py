@@ -5,7 +5,7 @@ alphas. Splitting a category among labels divides its alpha, so that merging the
 that was split. A rule says which category becomes which label; `relabelled` says what each rule keeps.
 """
 
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,10 +13,11 @@ from numpy.typing import ArrayLike
 from polyurn.errors import ParameterError
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.typed.arrays import floats
-from polyurn.typed.declared import Floats
+from polyurn.typed.declared import Between, Floats
 from polyurn.wording import counted
 
 Rule: TypeAlias = Literal["rank", "random", "marginal"]
+MeanSize: TypeAlias = Annotated[float, Between(1, 2**31 - 1)]
 
 # Proportional fitting ends when no share is off by more; it converges linearly.
 _TOLERANCE, _MOST_STEPS = 1e-12, 100_000
@@ -85,7 +86,6 @@ def with_marginal(alphas: Floats, masses: Floats, shares: Floats) -> Floats:
 
 def scaled_sizes(sizes: Sizes, weights: Floats, mean: float) -> Sizes:
     """The same sizes in another unit, so that a client holds `mean` points in the mean."""
-    check_mean_size(mean)
     factor = mean / float(weights @ sizes.mean())
     for _ in range(_SCALINGS):  # sizes are whole and at least 1, so that no formula has the factor
         scaled = _times(sizes, factor)
@@ -94,12 +94,6 @@ def scaled_sizes(sizes: Sizes, weights: Floats, mean: float) -> Sizes:
             break
         factor *= (mean / found) if found > 1 else 0.5
     return scaled
-
-
-def check_mean_size(mean: float) -> None:
-    """Refuse a mean that no clients with a point each can have."""
-    if not (mean >= 1 and np.isfinite(mean)):
-        raise ParameterError(f"expected a mean size of at least 1, got {mean}")
 
 
 def _times(sizes: Sizes, factor: float) -> Sizes:

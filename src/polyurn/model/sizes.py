@@ -9,6 +9,7 @@ paper's histogram is the case of bins of width one. How masses and profiles are 
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +18,7 @@ from polyurn.errors import ParameterError, SizeError
 from polyurn.memory import check_memory
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import EqualArrays, floats, numbers
-from polyurn.typed.declared import Floats, Ints, Seed
+from polyurn.typed.declared import AtLeast, Between, Floats, Ints, Seed
 from polyurn.wording import counted
 
 # Probabilities may miss one by accumulated rounding over a few thousand bins, not by more.
@@ -28,9 +29,6 @@ _LARGEST = 2**31 - 1
 
 # Exact sizes are one number per size and component, in each message of each client.
 _MOST_EXACT = 10_000_000
-
-# More bins than this are exact sizes for any client that there is.
-_MOST_PER_DOUBLING = 1_000
 
 
 @checked
@@ -86,7 +84,9 @@ class SizeBins(EqualArrays):
         return cls(np.arange(1, n_bins + 2))
 
     @classmethod
-    def logarithmic(cls, max_size: int, *, per_doubling: int = 4) -> "SizeBins":
+    def logarithmic(
+        cls, max_size: int, *, per_doubling: Annotated[int, Between(1, 1_000)] = 4
+    ) -> "SizeBins":
         """Bins whose widths grow in proportion to the size; every size is a bin of its own at first.
 
         Examples
@@ -95,10 +95,6 @@ class SizeBins(EqualArrays):
         [1, 2, 3, 4, 6, 8, 11, 16, 21]
         """
         end = _size(max_size) + 1
-        if not 1 <= per_doubling <= _MOST_PER_DOUBLING:
-            raise ParameterError(
-                f"expected per_doubling from 1 to {_MOST_PER_DOUBLING}, got {per_doubling}"
-            )
         steps = np.arange(np.ceil(per_doubling * np.log2(end)) + 1)
         edges = np.unique(np.rint(2.0 ** (steps / per_doubling)).astype(np.int64))
         return cls(np.append(edges[edges < end], end))
@@ -210,11 +206,9 @@ class Sizes(EqualArrays):
         return cls(SizeBins.exact(values.shape[1] - 1), values[:, 1:])
 
     @classmethod
-    def constant(cls, size: int, *, n_components: int = 1) -> "Sizes":
+    def constant(cls, size: int, *, n_components: Annotated[int, AtLeast(1)] = 1) -> "Sizes":
         """Every client holds exactly `size` points."""
         bins = SizeBins.exact(size)
-        if n_components < 1:
-            raise ParameterError(f"expected n_components of at least 1, got {n_components}")
         _check_table(n_components, bins.n_bins)
         masses = np.zeros((n_components, bins.n_bins))
         masses[:, -1] = 1.0

@@ -207,10 +207,8 @@ class Splits(EqualArrays):
         """Histograms of clients of these components and sizes, shape (n_clients, C)."""
         from polyurn.model import model_kernels as kernels
 
-        counts, children = (
-            np.empty((len(sizes), self.tree.n_categories), np.int64),
-            self.tree.children,
-        )
+        counts = np.empty((len(sizes), self.tree.n_categories), np.int64)
+        children = self.tree.children
         if self.laws is None:
             kernels.draw_down(children, self.concentrations, components, sizes, counts, rng)
             return counts
@@ -255,10 +253,7 @@ class Splits(EqualArrays):
         """What a node with so many points adds to log p(c | n, k), shape (n_pairs, K); 0 without points.
 
         The sum over all nodes of a client is log p(c | n, k); -inf where a component has no such client.
-
-        Parameters
-        ----------
-        nodes, totals : int arrays of shape (n_pairs,)
+        The pairs of nodes and totals have shape (n_pairs,).
         """
         if self.laws is not None:
             return self._bent_terms(nodes, totals)
@@ -267,11 +262,8 @@ class Splits(EqualArrays):
         parents, c = self.tree.sides[nodes[below]] // 2, totals[below, None]
         a = self.of_sides.T[nodes[below] - 1]  # log f of the side
         out[below] += log_rising(a, c, scale=scales[parents]) - scipy.special.gammaln(c + 1)
-        n, s, possible = (
-            totals[inner, None],
-            scales[nodes[inner]],
-            self.of_inner.T[nodes[inner]] > 0,
-        )
+        n, s = totals[inner, None], scales[nodes[inner]]
+        possible = self.of_inner.T[nodes[inner]] > 0
         out[inner] -= np.where(possible, log_rising(s, n, scale=s), 0.0)  # less log Z
         out[inner] += scipy.special.gammaln(n + 1)
         return out

@@ -20,7 +20,7 @@ from polyurn.memory import check_memory
 from polyurn.model.style_coordinates import StyleSpace
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import ShapedArrays
-from polyurn.typed.declared import Floats, Seed, Shape
+from polyurn.typed.declared import Between, Floats, Seed, Shape, check_declared
 
 # Covariances come from eigenvectors: their rounding is larger than one in the last digit.
 _ROUNDING = 1e-9
@@ -42,14 +42,11 @@ class StyleErrors(ShapedArrays):
     shared: Annotated[Floats, Shape("n_directions", "n_directions")]
     by_label: Annotated[Floats, Shape("n_directions", "n_directions")]
     within: Annotated[Floats, Shape("n_directions", "n_directions")]
-    far_share: float = 0.0
+    far_share: Annotated[float, Between(0, math.inf)] = 0.0
 
     def __post_init__(self) -> None:
         self._check_arrays()
-        if not 0 <= self.far_share < np.inf:
-            raise ParameterError(
-                f"expected a finite error of far_share of at least 0, got {self.far_share}"
-            )
+        check_declared(self)
 
 
 @checked

@@ -19,7 +19,15 @@ from polyurn.errors import ParameterError
 from polyurn.memory import check_memory
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import ShapedArrays, numbers
-from polyurn.typed.declared import Floats, Ints, Shape
+from polyurn.typed.declared import (
+    Above,
+    AtLeast,
+    Between,
+    Floats,
+    Ints,
+    Shape,
+    check_declared,
+)
 from polyurn.wording import counted
 
 # Numbers of a block of residuals: 64 MB of float64, however many points there are.
@@ -59,21 +67,16 @@ class StyleSpace(ShapedArrays):
     centres: Annotated[Floats, Shape("n_labels", "n_directions")]
     basis: Annotated[Floats, Shape("n_features", "n_directions")]
     whitening: Annotated[Floats, Shape("n_labels", "n_directions", "n_directions")]
-    radius: float
-    proxy_far_share: float = 0.0
+    radius: Annotated[float, Above(0)]
+    proxy_far_share: Annotated[float, Between(0, 1)] = 0.0
 
     def __post_init__(self) -> None:
         self._check_arrays()
+        check_declared(self)
         if not 1 <= self.n_directions <= self.n_features or self.n_labels == 0:
             raise ParameterError(
                 "expected at least one label and one direction, and no more directions than features, "
                 f"got {self.n_labels}, {self.n_directions} and {self.n_features}"
-            )
-        if not 0 < self.radius < math.inf:
-            raise ParameterError(f"expected a finite radius above 0, got {self.radius}")
-        if not 0 <= self.proxy_far_share <= 1:
-            raise ParameterError(
-                f"expected proxy_far_share from 0 to 1, got {self.proxy_far_share}"
             )
 
     @property
@@ -91,7 +94,9 @@ class StyleSpace(ShapedArrays):
         """The number of directions, m."""
         return int(self.basis.shape[1])
 
-    def coordinates(self, features: ArrayLike, labels: ArrayLike, *, n_threads: int = 1) -> Floats:
+    def coordinates(
+        self, features: ArrayLike, labels: ArrayLike, *, n_threads: Annotated[int, AtLeast(1)] = 1
+    ) -> Floats:
         """The coordinates z of points, at most `radius` from 0.
 
         Parameters
@@ -115,7 +120,7 @@ class StyleSpace(ShapedArrays):
         labels: ArrayLike,
         *,
         finite_only: bool = True,
-        n_threads: int = 1,
+        n_threads: Annotated[int, AtLeast(1)] = 1,
     ) -> tuple[Floats, Floats]:
         """The coordinates of points, and 1 for each that was beyond the radius, 0 for the others.
 
@@ -124,8 +129,6 @@ class StyleSpace(ShapedArrays):
         """
         from polyurn.model.model_kernels import whitened
 
-        if n_threads < 1:
-            raise ParameterError(f"expected n_threads of at least 1, got {n_threads}")
         rows = feature_rows(features, n_features=self.n_features)
         codes = label_codes(labels, len(rows), n_labels=self.n_labels)
         out, far = np.empty((len(rows), self.n_directions)), np.zeros(len(rows))
@@ -160,7 +163,6 @@ def style_space(
     n_directions: int = 4,
     radius: float | None = None,
     n_labels: int | None = None,
-    prior_points: float | None = None,
 ) -> StyleSpace:
     """Make a style space of proxy points.
 
@@ -180,10 +182,6 @@ def style_space(
         it.
     n_labels : int, optional
         By default the largest label and one.
-    prior_points : float, optional
-        The covariance of a label's residuals is estimated as if it had so many more points with the
-        covariance of all labels together; by default m + 1, the fewest points of which a covariance has
-        full rank. It matters for rare labels only.
 
     Examples
     --------
@@ -196,12 +194,11 @@ def style_space(
     rows = feature_rows(features)
     codes = label_codes(labels, len(rows), n_labels=n_labels)
     per_label = _points_of_each(codes, n_labels)
-    prior = float(n_directions + 1 if prior_points is None else prior_points)
-    _check_settings(rows, n_directions, prior)
+    _check_settings(rows, n_directions)
     means = _label_means(rows, codes, per_label)
     basis = _main_directions(_covariance(rows, codes, means), n_directions)
     projected = np.concatenate([some @ basis for some in _residuals(rows, codes, means)])
-    whitening = _whitening(projected, codes, per_label, prior)
+    whitening = _whitening(projected, codes, per_label)
     centres = means @ basis
     whole = StyleSpace(centres, basis, whitening, radius=np.finfo(np.float64).max)
     distances = np.linalg.norm(whole.coordinates(rows, codes), axis=1)
@@ -269,13 +266,11 @@ def _points_of_each(codes: Ints, n_labels: int | None) -> Ints:
     return per_label
 
 
-def _check_settings(rows: NDArray[Any], n_directions: int, prior: float) -> None:
+def _check_settings(rows: NDArray[Any], n_directions: int) -> None:
     if not 1 <= n_directions <= rows.shape[1]:
         raise ParameterError(
             f"expected n_directions from 1 to {rows.shape[1]}, the features, got {n_directions}"
         )
-    if not 0 <= prior < np.inf:
-        raise ParameterError(f"expected prior_points of at least 0, got {prior}")
     check_finite(rows)
     check_memory(
         8 * rows.shape[1] ** 2,
@@ -327,18 +322,18 @@ def _main_directions(covariance: Floats, n_directions: int) -> Floats:
     return np.asarray(basis * np.sign(basis[np.abs(basis).argmax(axis=0), np.arange(n_directions)]))
 
 
-def _whitening(projected: Floats, codes: Ints, per_label: Ints, prior: float) -> Floats:
-    """W_l^(-1/2) of each label, W_l with the prior in it, shape (n_labels, m, m)."""
+def _whitening(projected: Floats, codes: Ints, per_label: Ints) -> Floats:
+    """W_l^(-1/2) of each label, shape (n_labels, m, m).
+
+    W_l is estimated as if the label had m + 1 more points with the covariance of all labels together,
+    the fewest of which a covariance has full rank: it matters for rare labels only.
+    """
+    prior = projected.shape[1] + 1.0
     pooled = projected.T @ projected / len(projected)
     order = np.argsort(codes, kind="stable")
     out = np.empty((len(per_label), *pooled.shape))
     for label, mine in enumerate(np.split(order, np.cumsum(per_label)[:-1])):
         own = projected[mine].T @ projected[mine]
         values, vectors = np.linalg.eigh((own + prior * pooled) / (len(mine) + prior))
-        if values[0] <= _LEAST_VARIANCE * values[-1]:
-            raise ParameterError(
-                f"expected the points of label {label} to vary in all {len(values)} directions, got "
-                f"{counted(len(mine), 'point')} that do not; raise prior_points or take fewer directions"
-            )
         out[label] = (vectors / np.sqrt(values)) @ vectors.T
     return out

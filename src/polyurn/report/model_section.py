@@ -4,7 +4,7 @@ Rows first, which are numbers only, then the figures that are drawn of them.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -30,7 +30,7 @@ from polyurn.report.charts import (
 )
 from polyurn.report.material import Material
 from polyurn.report.parts import Figure, Panel, Section, Table, across, pivoted
-from polyurn.server.fit_results import Fit, StartPath
+from polyurn.server.fit_results import Fit, Round
 from polyurn.typed.declared import Floats, Ints
 from polyurn.wording import capital, counted
 
@@ -97,7 +97,7 @@ def choice_section(material: Material) -> Section | None:
     if found is None:
         return None
     asked = f"Clients were asked in {counted(found.n_rounds, 'round')}."
-    rows = path_rows(found.paths)
+    rows = path_rows(found.rounds)
     if not found.candidates:
         stopped = capital(f"{found.stopped}.")
         figure = _paths(rows, of="", stopped=stopped)
@@ -463,28 +463,24 @@ def _candidates(rows: Rows) -> Figure:
     )  # fmt: skip
 
 
-def path_rows(paths: Sequence[StartPath]) -> Rows:
+def path_rows(rounds: Sequence[Round]) -> Rows:
     """The likelihood of every start, round by round, where it is finite.
 
-    `winner` marks the start that ended best.
+    `winner` marks the start that is best in the last round: likelihoods of a start that left earlier may
+    be those of other clients.
 
-    >>> paths = [StartPath(1, 3, (-5.0, -4.0)), StartPath(2, 3, (-6.0,))]
-    >>> [(r["start"], r["round"], r["winner"]) for r in path_rows(paths)]
-    [(1, 3, True), (1, 4, True), (2, 3, False)]
+    >>> rounds = [Round(1, None, -5.0, 9, 4, {1: -5.0, 2: -6.0}), Round(2, None, -4.0, 9, 4, {1: -4.0})]
+    >>> [(r["start"], r["round"], r["winner"]) for r in path_rows(rounds)]
+    [(1, 1, True), (2, 1, False), (1, 2, True)]
     """
-    if not paths:
-        return []
-    # Likelihoods of a start that left may be those of other clients.
-    last = max(path.last_round for path in paths)
-    there = [path for path in paths if path.last_round == last]
-    winner = max(there, key=lambda path: path.values[-1]).start
+    last: Mapping[int, float] = next((r.starts for r in reversed(rounds) if r.starts), {})
+    winner = max(last, key=last.__getitem__, default=0)
     return [
         {
-            "start": path.start, "round": path.first_round + i, "log_likelihood": value,
-            "winner": path.start == winner,
+            "start": start, "round": one.number, "log_likelihood": value, "winner": start == winner,
         }
-        for path in paths
-        for i, value in enumerate(path.values)
+        for one in rounds
+        for start, value in sorted(one.starts.items())
         if math.isfinite(value)
     ]  # fmt: skip
 

@@ -11,7 +11,7 @@ term replaces all others: the surrogate w log α + v log(α + q) has the same fi
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
 from scipy.linalg import null_space
@@ -20,10 +20,10 @@ from polyurn.errors import ParameterError, ZeroLikelihoodError
 from polyurn.model.mdm import MAX_CONCENTRATION, MDM, at_cap
 from polyurn.model.scores import Mixture, scores
 from polyurn.model.sizes import SizeBins, Sizes
-from polyurn.server.fit_settings import check_model
+from polyurn.server.fit_settings import NCategories, NComponents, Prior
 from polyurn.server.m_step_kernel import maximised
 from polyurn.typed.arrays import symmetric
-from polyurn.typed.declared import Bools, Floats
+from polyurn.typed.declared import Above, Bools, Floats, check_declared
 from polyurn.wire import DivideStatistics, ExpectStatistics, Parameters
 from polyurn.wording import counted
 
@@ -46,22 +46,15 @@ class Problem:
     `category_prior` pseudo-tables per category and component.
     """
 
-    n_components: int
-    n_categories: int
+    n_components: NComponents
+    n_categories: NCategories
     size_bins: SizeBins
     shared_sizes: bool
-    size_prior: float
-    category_prior: float
+    size_prior: Prior
+    category_prior: Annotated[float, Above(0)]  # so that alphas stay above 0
 
     def __post_init__(self) -> None:
-        check_model(
-            n_components=self.n_components, n_categories=self.n_categories,
-            size_prior=self.size_prior, category_prior=self.category_prior,
-        )  # fmt: skip
-        if self.category_prior == 0:
-            raise ParameterError(
-                "expected a positive category_prior, which keeps alphas above 0, got 0"
-            )
+        check_declared(self)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -6,7 +6,7 @@ would show when clients left. `fitting.py` and `paper.py` make the results.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -73,23 +73,6 @@ class Round:
 
 
 @dataclass(frozen=True)
-class StartPath:
-    """The path of one start: its likelihood in each round of its race.
-
-    `values` has at least one value: of the first round and of each round after it, -inf if a client has
-    probability zero.
-    """
-
-    start: int
-    first_round: int
-    values: tuple[float, ...]
-
-    @property
-    def last_round(self) -> int:
-        return self.first_round + len(self.values) - 1
-
-
-@dataclass(frozen=True)
 class Candidate:
     """One number of components: its fit, and its score on the held-out clients.
 
@@ -98,8 +81,8 @@ class Candidate:
     held-out clients, `standard_error` its own; `behind` is how far it is below the best candidate's, on
     the same clients, and `behind_error` the standard error of that difference. `n_rounds` go until its
     search stopped, the survey included. It was `overtaken` if it stopped early because fewer components
-    do better: their held-out likelihood is higher by more than it could still gain. `n_agreeing`,
-    `n_dropped` and `multinomial` are as in `Fit`.
+    do better: their held-out likelihood is higher by more than it could still gain. `n_agreeing` is as
+    in `Fit`.
     """
 
     n_components: Count
@@ -112,18 +95,11 @@ class Candidate:
     converged: bool
     overtaken: bool = False
     n_agreeing: Count | None = field(default=None, metadata=UNKEPT)
-    n_parameters: Count = 0
-    n_dropped: Count = 0
-    multinomial: tuple[Count, ...] = ()
+    n_parameters: Count = 0  # of `mdm`
 
     def __post_init__(self) -> None:
         if self.mdm is not None:
-            values = {
-                "n_parameters": self.mdm.n_parameters,
-                "n_dropped": self.n_components - self.mdm.n_components,
-                "multinomial": self.mdm.multinomial,
-            }
-            self.__dict__.update(values)
+            self.__dict__["n_parameters"] = self.mdm.n_parameters
 
 
 @dataclass(frozen=True)
@@ -143,31 +119,19 @@ class PrivateCandidate:
 class ShapeScore:
     """A shape of the mixture after the choice of K, and how held-out clients judged it.
 
-    Attributes
-    ----------
-    shape : str
-        "tree" or "laws".
-    n_components : int
-        The number that these clients found likeliest, of the few that went on.
-    log_likelihood : float
-        Mean over the held-out clients.
-    gain, gain_error : float
-        How far that is above what was kept before, on the same clients, and its standard error.
-    kept : bool
-    penalty : float
-        λ, the strength of the penalty on laws that are not smooth, which these clients chose.
-    tree : str
-        "learned", "declared" or "by share": where the tree is from.
+    `n_components` is the number that these clients found likeliest, of the few that went on.
+    `log_likelihood` is their mean; it is above that of what was kept before by `gain`, whose standard
+    error is `gain_error`.
     """
 
-    shape: str
+    shape: str  # "tree" or "laws"
     n_components: Count
     log_likelihood: float
     gain: float
     gain_error: float
     kept: bool
-    penalty: float = 0.0
-    tree: str = "learned"
+    penalty: float = 0.0  # λ on laws that are not smooth, which these clients chose
+    tree: str = "learned"  # or "declared" or "by share"
 
     def __str__(self) -> str:
         shape = {"tree": "splits on a tree", "laws": "laws on the splits"}[self.shape]
@@ -318,11 +282,6 @@ class Fit(Plotted):
         return f"{counted(self.n_rounds, 'round')}, {numbers}{f' ({parts})' if parts else ''}"
 
     @property
-    def paths(self) -> tuple[StartPath, ...]:
-        """The path of every start, of the chosen number of components."""
-        return start_paths((r.number, r.starts) for r in self.rounds)
-
-    @property
     def chosen(self) -> Candidate | None:
         """The candidate that was chosen; None without candidates."""
         return next((c for c in self.candidates if c.n_components == self.n_components), None)
@@ -363,14 +322,6 @@ class Fit(Plotted):
         values = np.array([r.log_likelihood for r in self.rounds])
         return np.asarray(values[~np.isnan(values)])
 
-    @property
-    def multinomial(self) -> tuple[int, ...]:
-        """Components whose concentration is at its cap of a million, as good as multinomials.
-
-        Clients of n points show it from about n² = 10⁶ on: the cap costs them some n²/10⁶ nats.
-        """
-        return self.mdm.multinomial
-
 
 def behind(scores: ScoreStatistics, best: int) -> tuple[Floats, Floats]:
     """Mean difference from the best candidate over the same clients, and its standard error."""
@@ -380,24 +331,3 @@ def behind(scores: ScoreStatistics, best: int) -> tuple[Floats, Floats]:
     square = (products[best, best] - 2 * products[best] + np.diag(products)) / n
     variance = np.maximum(square - mean**2, 0.0)
     return mean, np.sqrt(variance / max(n - 1, 1))
-
-
-def start_paths(rounds: Iterable[tuple[int, Mapping[int, float]]]) -> tuple[StartPath, ...]:
-    """The path of every start, from (round, {start: mean log-likelihood}); two paths around a gap.
-
-    >>> start_paths([(2, {1: -5.0, 2: -6.0}), (3, {1: -4.5})])
-    (StartPath(start=1, first_round=2, values=(-5.0, -4.5)),
-     StartPath(start=2, first_round=2, values=(-6.0,)))
-    >>> [path.first_round for path in start_paths([(2, {1: -5.0}), (4, {1: -4.5})])]
-    [2, 4]
-    """
-    paths: list[tuple[int, int, list[float]]] = []
-    last: dict[int, tuple[int, int, list[float]]] = {}
-    for number, starts in rounds:
-        for start, value in sorted(starts.items()):
-            path = last.get(start)
-            if path is None or path[1] + len(path[2]) != number:
-                path = last[start] = (start, number, [])
-                paths.append(path)
-            path[2].append(float(value))
-    return tuple(StartPath(start, first, tuple(values)) for start, first, values in paths)

@@ -8,19 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
-import numpy as np
-
 from polyurn.errors import ParameterError
 from polyurn.model.sizes import SizeBins
 from polyurn.model.trees import Tree
 from polyurn.typed.arguments import checked
 from polyurn.typed.declared import Above, AtLeast, Between, check_declared
+from polyurn.typed.json_form import Count
 from polyurn.wording import counted, ranges
 
 # A result keeps every round; no fit has needed a thousand.
 MOST_ROUNDS = 1_000_000
-# The policy's numbers that may be 0; the others are above 0.
-_MAY_BE_ZERO = ("recombined", "recombined_from", "unranked", "met", "full_weight")
 # With fewer clients per component, some component may have one or two: its Hessian is then poor, and
 # its concentration may rise without end for hardly any gain.
 CLIENTS_EACH = 10
@@ -29,6 +26,12 @@ _FEW_HELD_OUT = 30
 # A standard error needs two held-out clients; if five are expected, there are fewer 4 times in 100.
 _FEWEST_HELD_OUT, _ENOUGH_HELD_OUT = 2, 5
 
+# K, C, and pseudo-clients or pseudo-tables.
+NComponents: TypeAlias = Annotated[int, Between(1, 2**16 - 1)]
+NCategories: TypeAlias = Annotated[int, AtLeast(2)]
+Prior: TypeAlias = Annotated[float, Between(0, 1e9)]
+_Some: TypeAlias = Annotated[int, AtLeast(1)]
+_Positive: TypeAlias = Annotated[float, Above(0)]
 # What components are, see `fit`.
 Shape: TypeAlias = Literal["auto", "dirichlet", "tree", "laws"]
 SizeModel: TypeAlias = Literal["exact", "binned", "shared"] | SizeBins
@@ -40,36 +43,40 @@ class Policy:
     """The tuned numbers of the search: what it tries, how often, and when it has converged."""
 
     # Successive halving (Jamieson and Talwalkar, 2016): likelihood says little about a start at first.
-    starts: int = 48  # random groupings of the clients
-    halve_every: int = 2  # rounds after which half of the starts leave ...
-    finalists: int = 6  # ... until so many are left; so many climbers take Newton steps
+    starts: _Some = 48  # random groupings of the clients
+    halve_every: _Some = 2  # rounds after which half of the starts leave ...
+    finalists: _Some = 6  # ... until so many are left; so many climbers take Newton steps
 
     # Recombination: the leader with one component of another start, present or retired.
-    recombined: int = (
-        8  # starts of this kind in each round; a steady stream finds what generations miss
-    )
-    recombined_from: int = 4  # the round of trials in which the first begin
-    unranked: int = 3  # rounds in which they are not compared with the others
+    recombined: Count = 8  # starts in each round; a steady stream finds what generations miss
+    recombined_from: Count = 4  # the round of trials in which the first begin
+    unranked: Count = 3  # rounds in which they are not compared with the others
 
     # Newton steps (saddle-free: Dauphin et al., 2014), with Levenberg and Marquardt's damping.
-    damping: float = 1e-4  # of the first step, in the units of the mean Hessian's eigenvalues
-    dampings: tuple[float, ...] = (0.03, 1.0, 30.0)  # times the damping that was best last time
-    longest: float = 3.0  # no logarithm of a parameter moves further in one step
-    caution: float = 0.25  # the fraction of an EM step that is tried after one that gained nothing
+    damping: _Positive = 1e-4  # of the first step, in the units of the mean Hessian's eigenvalues
+    # Times the damping that was best last time.
+    dampings: Annotated[tuple[float, ...], Above(0)] = (0.03, 1.0, 30.0)
+    longest: _Positive = 3.0  # no logarithm of a parameter moves further in one step
+    caution: _Positive = 0.25  # the fraction of an EM step that is tried after one that gained none
 
     # Stopping.
-    met: float = 0.1  # climbers this close in every logarithm, and within tol, are at one optimum
-    safety: float = 10.0  # the remaining gain is an estimate, so it is taken tenfold
+    # Climbers this close in every logarithm, and within tol, are at one optimum.
+    met: Annotated[float, Between(0, math.inf)] = 0.1
+    safety: _Positive = 10.0  # the remaining gain is an estimate, so it is taken tenfold
 
     # Screening on a part of the clients, where there are many.
-    clients_per_parameter: int = 30  # in the part, which is then off by 1/60 nats per client
-    fewest_clients: int = 1_000  # in the part
-    screened_from: int = 8  # parts: with fewer clients than that, screening saves nothing
+    clients_per_parameter: _Some = 30  # in the part, which is then off by 1/60 nats per client
+    fewest_clients: _Some = 1_000  # in the part
+    screened_from: _Some = 8  # parts: with fewer clients than that, screening saves nothing
 
     # Sampled cohorts: stepwise EM and averaged Newton steps.
-    averaging: float = 0.6  # cohort n has weight n^-0.6 in the average (Cappé and Moulines, 2009)
-    full_weight: int = 20  # cohorts before this one count for less: their parameters were poor
-    lag: int = 5  # rounds over which gains are compared with the noise of the cohorts
+    averaging: _Positive = 0.6  # cohort n has weight n^-0.6 (Cappé and Moulines, 2009)
+    full_weight: _Some = 20  # cohorts before this one count for less: their parameters were poor
+    lag: _Some = 5  # rounds over which gains are compared with the noise of the cohorts
+
+    def __post_init__(self) -> None:
+        if not self.dampings:
+            raise ParameterError("expected the policy's dampings, one or several, got none")
 
 
 DEFAULT = Policy()
@@ -81,33 +88,15 @@ class Settings:
 
     max_rounds: Annotated[int, Between(3, MOST_ROUNDS)] = 50
     cohort_size: int | None = None
-    tol: Annotated[float, Above(0)] = 1e-3
-    patience: Annotated[int, AtLeast(0)] = 3
-    max_upload: Annotated[int, AtLeast(1)] = 50_000
+    tol: _Positive = 1e-3
+    patience: Count = 3
+    max_upload: _Some = 50_000
     policy: Policy = DEFAULT
     shape: Shape = "dirichlet"
     tree: Tree | None = None
 
     def __post_init__(self) -> None:
         check_declared(self)
-        for name, value in vars(self.policy).items():
-            numbers = value if isinstance(value, tuple) else (value,)
-            low, bound = (0.0, "of at least 0") if name in _MAY_BE_ZERO else (1e-300, "above 0")
-            if not numbers or not all(low <= number < np.inf for number in numbers):
-                raise ParameterError(f"expected the policy's {name} {bound}, got {value!r}")
-
-
-def check_model(
-    *, n_components: int, n_categories: int, size_prior: float, category_prior: float
-) -> None:
-    """Refuse a number of components or categories, or a prior, out of range."""
-    if not 1 <= n_components < 2**16:
-        raise ParameterError(f"expected n_components of 1 to 65535, got {n_components}")
-    if n_categories < 2:
-        raise ParameterError(f"expected n_categories of at least 2, got {n_categories}")
-    for name, prior in (("size_prior", size_prior), ("category_prior", category_prior)):
-        if not (np.isfinite(prior) and prior >= 0):
-            raise ParameterError(f"expected a finite {name} of at least 0, got {prior}")
 
 
 def size_bins(sizes: SizeModel, max_size: int) -> SizeBins:

@@ -28,14 +28,15 @@ from polyurn.server.fit_settings import (
     size_bins,
 )  # fmt: skip
 from polyurn.server.sampled import Sampled
-from polyurn.server.search import Climber, Race, Screened, Search, State
-from polyurn.server.stages import LARGEST_BENT, Bent, join, join_bent, run_stages
+from polyurn.server.search import Climber, Race, Screened, State
+from polyurn.server.stages import LARGEST_BENT, MOST_JOINED, Bent, SplitClimb, joining, run_stages
 from polyurn.server.starts import Landscape, landscape, random_groups, survey, with_profile
 from polyurn.typed.declared import Floats, Seed
 from polyurn.wire import (
     Aggregator,
     Batch,
     BatchStatistics,
+    Divide,
     Expect,
     Parameters,
     Part,
@@ -47,6 +48,8 @@ from polyurn.wire import (
 from polyurn.wording import counted, ranges
 
 Components: TypeAlias = int | Iterable[int] | Literal["auto"]
+# Says what to ask in a round (`queries`) and learns from the answers (`learn`).
+Search: TypeAlias = Race | Screened | Sampled
 
 # The numbers of components that "auto" tries, group after group, where rounds cost only time.
 GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
@@ -399,23 +402,25 @@ class _Rounds:
 
     def join(self, end: Bent, rng: np.random.Generator) -> tuple[MDM, tuple[float, ...]]:
         """The mixture after a few rounds with all clients, and its likelihood after each of them."""
-        mdm, values = end.mdm, []
         if self.settings.cohort_size is not None:  # another sample has no place to go on from
-            return mdm, ()
-        problem = self.problem(mdm.n_components)
-        if mdm.splits is not None:
-            for bent, n_numbers in join_bent(end, problem, self.settings, self._aggregate):
-                values.append(bent.log_likelihood)
-                self._end(bent.n_clients, {"splits": n_numbers})
-            return bent.mdm, tuple(values)
-        climb, settings, ask = self.climbs[end.n_components], self.settings, self._aggregate
+            return end.mdm, ()
+        climb, values = self.climbs[end.n_components], []
+        problem = self.problem(end.mdm.n_components)
         number = 1 + max(climb.state.starts, default=0)  # judged by other clients, another path
-        for state, asked in join(mdm, problem, settings, ask, number=number, rng=rng):
-            climb.state = state
+        search = joining(end, problem, self.settings, number=number, rng=rng)
+        bent = isinstance(search, SplitClimb)
+        for left in range(MOST_JOINED, 0, -1):
+            batch = Batch(tuple(search.queries()))
+            state = search.learn(list(self._aggregate(batch).answers))
+            state = replace(state, converged=state.converged or left == 1)
+            climb.state = climb.state if bent else state
             values.append(state.value)
-            sent = _purposes(asked, problem.trial_cost)
-            self._end(state.n_clients, sent, [end.n_components])
-        return self._populated(climb.state)[0], tuple(values)
+            sent = _purposes(batch, problem.trial_cost)
+            self._end(state.n_clients, sent, [] if bent else [end.n_components])
+            if state.converged:
+                break
+        joined = search.mdm if isinstance(search, SplitClimb) else self._populated(state)[0]
+        return joined, tuple(values)
 
     def settled(self, state: State) -> tuple[MDM, int, str]:
         """The mixture of a last state, the number of lost components, and why there are no errors."""
@@ -552,7 +557,7 @@ def _purposes(query: Query[Any], trial_cost: int) -> dict[str, int]:
             parts.update(_purposes(one, trial_cost))
         return parts
     if not isinstance(inner, Expect):
-        return {"starts": inner.n_numbers}
+        return {"splits" if isinstance(inner, Divide) else "starts": inner.n_numbers}
     curvature = inner.n_numbers - trial_cost
     return {"steps": trial_cost, **({"curvature": curvature} if curvature else {})}
 

@@ -7,7 +7,6 @@ process or from the nodes of a federation.
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
-from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.model.trees import Tree
 from polyurn.server.fit_results import Fit
@@ -57,17 +56,12 @@ def learn(
 
     One number with a `held_out` share is a choice of one, which held-out clients score. Clients of a
     share that was asked for are never fitted; those of the default share are, once they have chosen. The
-    other parameters are those of `fit_sums`, `fit_paper` and `fit_private`.
+    other parameters are those of `fit_sums`, `fit_paper` and `fit_private`: which of them have no effect
+    together is stated, and refused, where the commands declare their options.
     """
     model = {"sizes": sizes, "size_prior": size_prior, "category_prior": category_prior}
     common: dict[str, Any] = {name: value for name, value in model.items() if value is not None}
     common |= {"n_categories": n_categories, "max_size": max_size, "on_round": on_round}
-    if start is not None and (epsilon is not None or method == "paper"):
-        raise ParameterError("expected no start with epsilon or method='paper': they begin anew")
-    if epsilon is not None and (tree is not None or shape in ("tree", "laws")):
-        raise ParameterError(
-            "expected no epsilon with a tree or laws: noise hides splits; leave one out"
-        )
     if epsilon is not None:
         from polyurn.server.private.private_fit import fit_private
 

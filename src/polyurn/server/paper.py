@@ -5,7 +5,7 @@ plain table, without aggregation. `fitting.py` needs fewer rounds.
 """
 
 from collections.abc import Callable
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 
@@ -14,9 +14,16 @@ from polyurn.model.mdm import MDM
 from polyurn.model.names import names_of
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.server.fit_results import Fit, Round
-from polyurn.server.fit_settings import MOST_ROUNDS, check_model, size_bins
+from polyurn.server.fit_settings import (
+    MOST_ROUNDS,
+    NCategories,
+    NComponents,
+    Prior,
+    check_components,
+    size_bins,
+)
 from polyurn.typed.arguments import checked
-from polyurn.typed.declared import Floats
+from polyurn.typed.declared import Between, Floats
 from polyurn.wire import Aggregator, Initialise, StartStatistics, Update, UpdateStatistics
 from polyurn.wording import counted
 
@@ -27,14 +34,14 @@ Moments: TypeAlias = Literal["first", "most_frequent", "pooled"]
 def fit_paper(
     aggregator: Aggregator,
     *,
-    n_components: int,
-    n_categories: int,
+    n_components: NComponents,
+    n_categories: NCategories,
     max_size: int,
-    n_rounds: int,
+    n_rounds: Annotated[int, Between(2, MOST_ROUNDS)],
     cohort_size: int | None = None,
     sizes: Literal["exact", "binned"] | SizeBins = "exact",
-    size_prior: float = 0.0,
-    category_prior: float = 0.0,
+    size_prior: Prior = 0.0,
+    category_prior: Prior = 0.0,
     moments: Moments = "first",
     on_round: Callable[[Round], None] | None = None,
 ) -> Fit:
@@ -71,15 +78,6 @@ def fit_paper(
     >>> fit.mdm.weights.round(1).tolist(), fit.n_rounds
     ([0.6, 0.4], 101)
     """
-    check_model(
-        n_components=n_components, n_categories=n_categories, size_prior=size_prior,
-        category_prior=category_prior,
-    )  # fmt: skip
-    if not 2 <= n_rounds <= MOST_ROUNDS:
-        raise ParameterError(
-            f"expected n_rounds from 2, one for each of the two algorithms, to {MOST_ROUNDS}, "
-            f"got {n_rounds}"
-        )
     report = on_round or (lambda _: None)
     priors = {"size_prior": size_prior, "category_prior": category_prior}
 
@@ -112,29 +110,11 @@ def initialise(
 ) -> MDM:
     """The MDM whose components match the moments of their clients (Algorithm 1, lines 10 to 15).
 
-    Parameters
-    ----------
-    query : Initialise
-    statistics : StartStatistics
-        The sum over the cohort.
-    moments : {"first", "most_frequent", "pooled"}
-        Which category's second moment fixes α_0: the paper's first one; the component's most
-        frequent one, which cannot be empty; or all of them, Σ(P - Q) / Σ(Q - P²).
-    size_prior, category_prior : float
-        As in `update`; here `category_prior` counts pseudo-clients with uniform proportions.
-
-    Raises
-    ------
-    EmptyComponentError
-        No client joined one of the components.
-    FitError
-        The matched category does not vary, so that α_0 is not defined.
+    `moments` says which category's second moment fixes α_0: the paper's first one; the component's most
+    frequent one, which cannot be empty; or all of them, Σ(P - Q) / Σ(Q - P²). Here `category_prior`
+    counts pseudo-clients with uniform proportions.
     """
-    if statistics.n_clients < query.n_components:
-        needs = counted(query.n_components, "component needs", "components need")
-        raise ParameterError(
-            f"{needs} at least as many clients, got a cohort of {statistics.n_clients:.0f}"
-        )
+    check_components(statistics.n_clients, query.n_components)
     joined = statistics.size_counts.sum(axis=1)  # line 10: m_k
     if (joined == 0).any():
         raise EmptyComponentError(
@@ -180,27 +160,10 @@ def update(
     """The MDM after one round (Algorithm 2, lines 14 to 16; Theorem 3.1).
 
     On the full cohort and without priors the likelihood never decreases; with priors, the
-    likelihood times the prior never does.
-
-    Parameters
-    ----------
-    mdm : MDM
-        The parameters that were sent.
-    statistics : UpdateStatistics
-        The sum over the cohort.
-    size_prior : float
-        Pseudo-clients per component, spread evenly over the size bins. 0 is the paper.
-    category_prior : float
-        Pseudo-tables per category: α·u is the number of tables that a category is expected to open
-        in the component's Chinese restaurants, and this is added to it (the prior ∏ α^category_prior).
-        It keeps a category that a cohort did not show from being lost for ever. 0 is the paper.
-
-    Raises
-    ------
-    ZeroLikelihoodError
-        A client of the cohort is impossible under `mdm`.
-    EmptyComponentError
-        A component received no client.
+    likelihood times the prior never does. `size_prior` counts pseudo-clients per component, spread
+    evenly over the size bins. `category_prior` counts pseudo-tables: α·u is the number of tables that a
+    category is expected to open in the component's Chinese restaurants, and this is added to it (the
+    prior ∏ α^category_prior), so that a category that a cohort did not show is not lost for ever.
     """
     if np.isneginf(statistics.log_likelihood):
         raise ZeroLikelihoodError(

@@ -21,7 +21,7 @@ for rounds that reach samples of the clients.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -76,19 +76,6 @@ class State:
     n_agreeing: int | None = None  # starts that ended at the leader's optimum, if that was counted
     point: Point | None = None  # that of `best`, if all clients have judged it
     hessian: Floats | None = None  # of the mean log-likelihood at about `best`, if it was asked for
-
-
-class Search(Protocol):
-    """Says what to ask in a round and learns from the answers; it asks no client itself."""
-
-    problem: Problem
-    max_upload: int  # may be changed between rounds
-
-    def queries(self) -> list[Query[Any]]:
-        """What to ask in the next round."""
-
-    def learn(self, answers: list[Statistics]) -> State:
-        """Take in the answers to `queries`, and decide what comes next."""
 
 
 @dataclass(eq=False)

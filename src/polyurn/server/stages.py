@@ -21,7 +21,7 @@ exact gradient, so that only the curvature depends on the totals' being on knots
 M-step are tried beside it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, cast
 
@@ -39,19 +39,18 @@ from polyurn.server.fit_results import Candidate, ShapeScore, behind
 from polyurn.server.fit_settings import Settings, Shape
 from polyurn.server.search import Climber, Race, State
 from polyurn.typed.declared import Floats, Ints
-from polyurn.wire import Affinity, Batch, Divide, DivideStatistics, Query, ScoreStatistics
+from polyurn.wire import Affinity, Divide, DivideStatistics, Query, ScoreStatistics
 
 # Puts questions to the fitted clients, and lets the held-out ones score mixtures, in one round.
 Ask: TypeAlias = Callable[[Sequence[Query[Any]], Sequence[MDM]], tuple[list[Any], ScoreStatistics]]
 
 # The most rounds with all clients after the choice, of the tree, and of the laws at each λ.
-_MOST_JOINED, _MOST_TREE, _MOST_LAWS = 6, 7, 2
+MOST_JOINED, _MOST_TREE, _MOST_LAWS = 6, 7, 2
 _PENALTIES = tuple(4.0 / 8**i for i in range(7))
 # Every count up to one of these has a knot of its own, as far as an upload and so many knots allow.
 _DENSE, _MOST_KNOTS = (256, 64, 32, 16, 8), 257
 # Laws take time in proportion to the square of the largest size.
 LARGEST_BENT = 8_192
-
 
 # Multiples of an M-step that are tried, as far as an upload allows.
 _STEPS = (1.0, 0.3, 3.0, 9.0)
@@ -84,7 +83,7 @@ def run_stages(
         return base, ()
     origin, known = ("declared", settings.tree) if settings.tree else _tree(base.mdm, ask)
     climbs = {
-        k: SplitClimb.of(mdm, Splits.of_alphas(known, mdm.alphas), problem)
+        k: SplitClimb.of(mdm, Splits.of_alphas(known, mdm.alphas), problem, settings.tol)
         for k, mdm in _starts(base, candidates).items()
     }
     ends, upload = [base], settings.max_upload
@@ -137,17 +136,17 @@ def _climb(
     """Climb side by side while there is something to gain; held-out means of where they began."""
     means: list[float] = []
     for i in range(most):
-        going = [c for c in climbs.values() if c.goes_on(settings.tol)]
+        going = [c for c in climbs.values() if c.goes_on]
         if not going:
             break
         n_trials = settings.max_upload // sum(c.trial_cost for c in going)
-        queries = [Divide(mdm) for c in going for mdm in c.trials]
+        queries = [query for c in going for query in c.queries()]
         answers, scores = ask(queries, [c.mdm for c in going] if i == 0 else ())
         if i == 0:
             means = list(scores.log_likelihoods / scores.n_clients)
         for c in going:
-            n = len(c.trials)
-            c.learn(answers[:n], n_trials)
+            n, c.n_trials = len(c.trials), n_trials
+            c.learn(answers[:n])
             del answers[:n]
     return means
 
@@ -160,7 +159,7 @@ def _with_laws(climbs: Mapping[int, "SplitClimb"], upload: int) -> dict[int, "Sp
             splits, most = climb.splits, climb.mdm.max_size
             knots = law_knots(most, dense=dense)
             laws = Laws(knots, np.zeros((*splits.concentrations.shape, len(knots))))
-            bent[k] = SplitClimb.of(climb.mdm, replace(splits, laws=laws), climb.problem)
+            bent[k] = SplitClimb.of(climb.mdm, replace(splits, laws=laws), climb.problem, climb.tol)
         fitting = _affordable(bent, upload // 2)
         # Knots tell more than components: two numbers of these are enough to choose from.
         if len(knots) <= _MOST_KNOTS and len(fitting) >= min(2, len(bent)):
@@ -175,7 +174,8 @@ def _weaken(climbs: dict[int, "SplitClimb"], settings: Settings, ask: Ask) -> li
     for penalty in _PENALTIES:
         n_trials = settings.max_upload // max(sum(c.trial_cost for c in climbs.values()), 1)
         for climb in climbs.values():
-            climb.weaken(penalty, n_trials)
+            climb.n_trials = n_trials
+            climb.weaken(penalty)
         # The first M-step needs a round more, as what clients say without laws is of no use with them.
         n_rounds = _MOST_LAWS + (not ends)
         means = dict(zip(climbs, _climb(climbs, n_rounds, settings, ask), strict=True))
@@ -208,45 +208,32 @@ def _kept(
     return ends[kept], tuple(stages)
 
 
-def join_bent(
-    end: Bent, problem: Problem, settings: Settings, ask: Callable[[Query[Any]], Any]
-) -> Iterator[tuple["SplitClimb", int]]:
-    """Climb on from a mixture with splits with all clients: each round's climb and number of numbers."""
-    climb = SplitClimb(end.mdm, problem, end.penalty)
-    n_trials = max(settings.max_upload // climb.trial_cost, 1)
-    for _ in range(_MOST_JOINED):
-        batch = Batch(tuple(Divide(mdm) for mdm in climb.trials))
-        climb.learn(list(ask(batch).answers), n_trials)
-        yield climb, batch.n_numbers
-        if not climb.goes_on(settings.tol):
-            break
-
-
-def join(
-    mdm: MDM, problem: Problem, settings: Settings, ask: Callable[[Query[Any]], Any], *, number: int,
-    rng: np.random.Generator,
-) -> Iterator[tuple[State, Query[Any]]]:  # fmt: skip
-    """Climb on from a mixture with all clients: each round's state and number of numbers."""
-    problem = replace(problem, n_components=mdm.n_components)
+def joining(
+    end: Bent, problem: Problem, settings: Settings, *, number: int, rng: np.random.Generator
+) -> "Race | SplitClimb":
+    """The search that goes on from a mixture with all clients."""
+    mdm = end.mdm
+    if mdm.splits is not None:
+        climb = SplitClimb(mdm, problem, end.penalty, tol=settings.tol)
+        climb.n_trials = max(settings.max_upload // climb.trial_cost, 1)
+        return climb
     parameters = Parameters(mdm.weights, mdm.alphas, mdm.sizes)
     begin = Climber.begin(parameters, number, settings.policy)
-    race = Race(problem, [], replace(settings, patience=0), rng, begin=begin)
-    for left in range(_MOST_JOINED, 0, -1):
-        batch = Batch(tuple(race.queries()))
-        state = race.learn(list(ask(batch).answers))
-        ends = state.converged or left == 1
-        yield replace(state, converged=ends), batch
-        if ends:
-            break
+    return Race(problem, [], replace(settings, patience=0), rng, begin=begin)
 
 
 @dataclass(eq=False)
 class SplitClimb:
-    """A mixture with splits that climbs; `value` is its mean log-likelihood, less the penalty on θ."""
+    """A mixture with splits that climbs; `value` is its mean log-likelihood, less the penalty on θ.
+
+    It is asked about so many trials at once as `n_trials` says before it learns.
+    """
 
     mdm: MDM
     problem: Problem
     penalty: float = 0.0  # λ
+    tol: float = 0.0
+    n_trials: int = 1
     value: float = -np.inf
     gain: float = np.inf
     n_clients: float = 0.0
@@ -260,9 +247,9 @@ class SplitClimb:
         self.trials = [self.mdm]
 
     @classmethod
-    def of(cls, mdm: MDM, splits: Splits, problem: Problem) -> "SplitClimb":
+    def of(cls, mdm: MDM, splits: Splits, problem: Problem, tol: float) -> "SplitClimb":
         """A climb from a mixture, with other splits."""
-        return cls(MDM(mdm.weights, None, mdm.sizes, splits=splits), problem)
+        return cls(MDM(mdm.weights, None, mdm.sizes, splits=splits), problem, tol=tol)
 
     @property
     def splits(self) -> Splits:
@@ -270,17 +257,16 @@ class SplitClimb:
         return self.mdm.splits
 
     @property
-    def log_likelihood(self) -> float:
-        """The mean log-likelihood, without the penalty."""
-        return self.value + self._roughness(self.mdm) / self.n_clients
-
-    @property
     def trial_cost(self) -> int:
         """The number of numbers that a client sends for one trial."""
         return Divide(self.mdm).n_numbers
 
-    def learn(self, sums: Sequence[DivideStatistics], n_trials: int) -> None:
-        """Move to the best trial, and propose so many from there."""
+    def queries(self) -> list[Query[Any]]:
+        """What to ask in the next round."""
+        return [Divide(mdm) for mdm in self.trials]
+
+    def learn(self, sums: Sequence[Any]) -> State:
+        """Move to the best trial, and propose others from there."""
         check_possible(sums)
         self.n_clients = float(sums[0].n_clients)
         values = [self._value(m, s) for m, s in zip(self.trials, sums, strict=True)]
@@ -292,27 +278,30 @@ class SplitClimb:
             self._look(sums[i])
         else:  # nearer, from the same point
             self._steps = tuple(step / 10 for step in self._steps)
-        self._propose(n_trials)
+        self._propose()
+        value = self.value + self._roughness(self.mdm) / self.n_clients  # without the penalty
+        return State(self.n_clients, self.n_clients, value=value, converged=not self.goes_on)
 
-    def goes_on(self, tol: float) -> bool:
+    @property
+    def goes_on(self) -> bool:
         """Whether there seems to be something left to gain; a vain round is followed by another."""
-        return self.gain >= tol or self.n_vain == 1
+        return self.gain >= self.tol or self.n_vain == 1
 
-    def weaken(self, penalty: float, n_trials: int) -> None:
+    def weaken(self, penalty: float) -> None:
         """Go on from here with another penalty: what the clients said of this point holds."""
         self.penalty, self.gain, self.n_vain = penalty, np.inf, 0
         if self._sums is not None:
             self._look(self._sums)
-            self._propose(n_trials)
+            self._propose()
 
     def _look(self, sums: DivideStatistics) -> None:
         """Take in the sums at this point, and find where an M-step leads from here."""
         self._sums, self._steps, self.value = sums, _STEPS, self._value(self.mdm, sums)
         self._path = self._m_step(sums)
 
-    def _propose(self, n_trials: int) -> None:
+    def _propose(self) -> None:
         assert self._path is not None
-        self.trials = [self._path(step) for step in self._steps[:n_trials]]
+        self.trials = [self._path(step) for step in self._steps[: self.n_trials]]
 
     def _value(self, mdm: MDM, sums: DivideStatistics) -> float:
         return (float(sums.log_likelihood) - self._roughness(mdm)) / self.n_clients
@@ -326,12 +315,7 @@ class SplitClimb:
 
     def _m_step(self, sums: DivideStatistics) -> Callable[[float], MDM]:
         """The mixture so many M-steps from here; the probabilities of sizes are those after one."""
-        mdm, tree, at, laws = (
-            self.mdm,
-            self.splits.tree,
-            self.splits.concentrations,
-            self.splits.laws,
-        )
+        mdm, at, laws = self.mdm, self.splits.concentrations, self.splits.laws
         weights, logs = np.log(mdm.weights), np.log(at)
         turn = np.log(self.problem.weights(sums.size_counts)) - weights
         masses = self.problem.size_masses(sums.size_counts)
@@ -346,7 +330,7 @@ class SplitClimb:
             new = np.exp(np.clip(logs + step * moves, np.log(_LEAST), 30.0))
             new /= np.maximum(new.sum(axis=2, keepdims=True) / MAX_CONCENTRATION, 1.0)
             bent = laws and Laws(laws.knots, laws.values + step * bend)
-            return MDM(after / after.sum(), None, sizes, splits=Splits(tree, new, bent))
+            return MDM(after / after.sum(), None, sizes, splits=Splits(self.splits.tree, new, bent))
 
         return path
 

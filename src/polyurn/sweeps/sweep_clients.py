@@ -18,8 +18,17 @@ from polyurn.comparison.summaries import fitted_dirichlet
 from polyurn.errors import CountsError, ParameterError, PartitionError, StyleWarning
 from polyurn.model.mdm import MDM
 from polyurn.model.names import Match, Side, in_words, side_of
-from polyurn.model.opponents import Pathological, QuantitySkew, Shards
-from polyurn.model.populations import IID, Dirichlet, Oracle, Population, SizesLike, Styled
+from polyurn.model.populations import (
+    IID,
+    Dirichlet,
+    Oracle,
+    Pathological,
+    Population,
+    QuantitySkew,
+    Shards,
+    SizesLike,
+    Styled,
+)
 from polyurn.model.style import Style
 from polyurn.partitioning.assign import has_points, held_categories, partition
 from polyurn.partitioning.result import Partition, check_labels

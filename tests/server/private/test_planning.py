@@ -25,5 +25,5 @@ def test_less_noise_costs_less():
 
 
 def test_too_few_clients_to_plan_for_are_refused():
-    with pytest.raises(ParameterError, match="at least 100 clients"):
+    with pytest.raises(ParameterError, match="n_clients as an integer of at least 100"):
         expected_losses(LocalAggregator, [1.0], n_clients=9, n_categories=3, n_components=1)

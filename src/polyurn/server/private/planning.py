@@ -6,11 +6,10 @@ in log-likelihood of fresh clients between the known and the fitted parameters.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import Sizes
 from polyurn.privacy.noise import Noise
@@ -18,6 +17,7 @@ from polyurn.server.fit_settings import Settings
 from polyurn.server.fitting import fit_sums
 from polyurn.server.private.private_fit import fit_private
 from polyurn.typed.arguments import checked
+from polyurn.typed.declared import AtLeast
 from polyurn.wire import Aggregator
 from polyurn.wording import counted
 
@@ -49,12 +49,12 @@ def expected_losses(
     play: Callable[..., Any],
     epsilons: Sequence[float],
     *,
-    n_clients: int,
+    n_clients: Annotated[int, AtLeast(100)],
     n_categories: int,
     n_components: int,
-    size: int = 20,
+    size: Annotated[int, AtLeast(1)] = 20,
     delta: float | None = None,
-    n_runs: int = 3,
+    n_runs: Annotated[int, AtLeast(1)] = 3,
     like: MDM | None = None,
     rng: int = 0,
     on_run: Callable[[str], None] | None = None,
@@ -66,11 +66,6 @@ def expected_losses(
     gives the same federations for every ε. δ is n_clients^-1.1 by default. `on_run` is called with a
     sentence after each run.
     """
-    if n_clients < 100 or n_runs < 1 or size < 1:
-        raise ParameterError(
-            "expected at least 100 clients of at least 1 point and at least 1 run, got "
-            f"{n_clients}, {size} and {n_runs}"
-        )
     delta = n_clients**_DELTA_POWER if delta is None else delta
     streams = np.random.default_rng(rng).spawn(n_runs)
     names: list[float | None] = [None, *epsilons]

@@ -22,7 +22,7 @@ from polyurn.privacy.ledger import PrivacyLedger, Trust
 from polyurn.privacy.noise import Noise, discrete_gaussian
 from polyurn.privacy.private_aggregator import as_private
 from polyurn.server.fit_results import Fit, PrivateCandidate, Round
-from polyurn.server.fit_settings import check_model, size_bins
+from polyurn.server.fit_settings import NCategories, NComponents, size_bins
 from polyurn.server.private.plan import CHOOSING, DEFAULT, SINGLE, Plan
 from polyurn.server.private.private_starts import Sketched, starts
 from polyurn.server.private.steps import (
@@ -55,8 +55,8 @@ def fit_private(
     *,
     epsilon: float,
     delta: float,
-    n_components: int | Iterable[int],
-    n_categories: int,
+    n_components: NComponents | Iterable[NComponents],
+    n_categories: NCategories,
     max_size: int,
     sizes: PrivateSizes = "binned",
     trust: Trust = "central",
@@ -125,8 +125,6 @@ def fit_private(
     if several and len(numbers) < 2:
         raise ParameterError("expected a number of components above 1, got none")
     plan = plan or (CHOOSING if several else SINGLE if n_components == 1 else DEFAULT)
-    for k in (numbers[0], numbers[-1]):
-        check_model(n_components=k, n_categories=n_categories, size_prior=0.0, category_prior=0.0)
     by_default = SizeBins.logarithmic(max_size, per_doubling=_PER_DOUBLING)
     bins = size_bins(sizes, max_size) if isinstance(sizes, SizeBins) else by_default
     layer = as_private(aggregator, epsilon, delta, trust=trust, ledger=ledger, noise=noise)

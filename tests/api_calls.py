@@ -562,12 +562,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         pu.compare_sweeps(runs()).paired, {"first": "iid", "second": "iid", "of": "regret"},
     ),
     "Verdict.pair_sentence": lambda: (
-        pu.compare_sweeps(runs()).pair_sentence,
-        {"first": "iid", "second": "iid", "of": "difference"},
-    ),
-    "Verdict.sentence": lambda: (pu.compare_sweeps(runs()).sentence, {"about": ["iid"]}),
-    "Verdict.regret_sentence": lambda: (
-        pu.compare_sweeps(runs()).regret_sentence, {"about": ["iid"]},
+        pu.compare_sweeps(runs()).pair_sentence, {"first": "iid", "second": "iid"},
     ),
     "answer": lambda: (
         pu.answer,
@@ -582,7 +577,6 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         pu.compare_sweeps,
         {
             "runs": runs(), "true": "true", "metric": "accuracy", "last": 0.5, "target": 0.2,
-            "diverged_score": 0.0, "confidence": 0.95,
         },
     ),
     "concentration": lambda: (pu.concentration, {"counts": COUNTS}),

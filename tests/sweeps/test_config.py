@@ -205,7 +205,7 @@ def test_compare_averages_the_share_and_counts_the_rounds_that_it_is_told(run, f
     pairs = {(p["first"], p["second"]) for p in told["pairs"]}
     assert len(pairs) == 6
     assert "scores" not in told
-    assert_refused(run("compare", folder / "runs", "--last=0"), "last as a share")
+    assert_refused(run("compare", folder / "runs", "--last=2"), "last as a number from 0 to 1")
     assert_refused(
         run("compare", folder / "points.npz", "a=mdm.json", "--target=0.5"),
         "--target has no effect with the table",

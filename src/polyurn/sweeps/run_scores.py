@@ -52,11 +52,10 @@ def score_runs(
     *,
     last: float = LAST,
     target: float | None = None,
-    diverged_score: float | None = None,
 ) -> Scores:
     """The scores of runs by population, seed and settings; see `compare_sweeps`."""
     whole = [run for run in runs if not run.pruned]
-    worst = worst_score(whole, metric, last=last) if diverged_score is None else diverged_score
+    worst = worst_score(whole, metric, last=last)
     scores: Scores = {}
     for run in whole:
         value = score(run, metric, last=last)

@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 
-from polyurn.errors import MissingDependencyError, ParameterError, TrainingError
+from polyurn.errors import MissingDependencyError, TrainingError
 from polyurn.typed.arguments import checked
-from polyurn.typed.json_form import shown
+from polyurn.typed.json_form import Count
 
 try:
     import torch
@@ -24,16 +25,15 @@ except ImportError as error:
 
 from polyurn.partitioning.result import Partition
 from polyurn.training import schedule
-from polyurn.training.building import prepare
+from polyurn.training.building import Problem, prepare
 from polyurn.training.engines.choice import open_engine
-from polyurn.training.engines.worker import Engine, Work, alone, check_batches, per_example
+from polyurn.training.engines.worker import Engine, Work, alone, check_cohorts, per_example
 from polyurn.training.examples import Examples, check_clients
-from polyurn.training.fedavg import COLUMN_FIELDS, EngineName, Evaluation, FedAvg
-from polyurn.training.losses import PerExample, accuracy, cross_entropy
+from polyurn.training.fedavg import EngineName, Evaluation, FedAvg
+from polyurn.training.losses import PerExample, cross_entropy
 from polyurn.training.networks import ModelFunction
 from polyurn.training.server_optimizer import Server, check_server
-from polyurn.typed.declared import Ints
-from polyurn.wording import counted
+from polyurn.typed.declared import AtLeast, Ints
 
 _LOW = 0.1  # the quantile over clients
 _CHUNK = 1_000  # clients' test points that are looked at together
@@ -101,10 +101,10 @@ def train(
     data: Examples,
     clients: Partition,
     *,
-    seed: int,
+    seed: Count,
     loss: PerExample = cross_entropy,
     metrics: Mapping[str, PerExample] | None = None,
-    n_workers: int | None = None,
+    n_workers: Annotated[int, AtLeast(1)] | None = None,
     engine: EngineName = "auto",
     device: str | None = None,
     on_round: Callable[[Evaluation], object] | None = None,
@@ -152,24 +152,20 @@ def train(
     ('batched', [10, 20], True)
     """
     report = None if on_round is None else lambda _, evaluation: on_round(evaluation)
+    given = {} if metrics is None else {"metrics": metrics}
     return train_columns(
-        [settings], model, data, check_clients(clients, n_points=len(data)), seed=seed, loss=loss,
-        metrics=metrics, n_workers=n_workers, engine=engine, device=device, on_round=report,
+        [settings], Problem(model, data, loss, engine=engine, device=device, **given),
+        check_clients(clients, n_points=len(data)), seed=seed, n_workers=n_workers, on_round=report,
     )[0]  # fmt: skip
 
 
 def train_columns(
     columns: Sequence[FedAvg],
-    model: ModelFunction | str,
-    data: Examples,
+    problem: Problem,
     clients: Partition,
     *,
     seed: int,
-    loss: PerExample = cross_entropy,
-    metrics: Mapping[str, PerExample] | None = None,
     n_workers: int | None = None,
-    engine: EngineName = "auto",
-    device: str | None = None,
     on_round: Callable[[int, Evaluation], object] | None = None,
 ) -> list[Run]:
     """`train` for settings that share their cohorts and batches: the columns of a sweep.
@@ -178,19 +174,18 @@ def train_columns(
     `on_round` also takes the index of the column.
     """
     started = time.perf_counter()
-    _check_columns(columns, len(clients), seed)
-    settings, metrics = columns[0], {"accuracy": accuracy} if metrics is None else metrics
-    work = prepare(model, data, clients, seed=seed, loss=loss, metrics=metrics, device=device)
-    check_batches(settings, work.model, clients.sizes)
+    settings = columns[0]
+    work = prepare(problem, clients, seed=seed)
+    check_cohorts(settings, work.model, clients)
     weights = work.layout.pack(work.model).to(work.points.device).repeat(len(columns), 1)
     for column in columns:
         check_server(column, work.layout, weights[0])
-    names = (*metrics, *(client_metrics(metrics) if clients.test is not None else ()))
+    names = (*work.metrics, *(client_metrics(work.metrics) if clients.test is not None else ()))
     trained = _Columns(columns, work, weights)
     with (
         _memory_errors(),
         alone([work.points.device] if work.points.device.type == "cuda" else []),
-        open_engine(engine, work, settings, n_workers=n_workers) as trainer,
+        open_engine(problem.engine, work, settings, n_workers=n_workers) as trainer,
     ):
         for round_ in range(1, settings.n_rounds + 1):
             cohort = schedule.cohort(settings, len(clients), seed=seed, round_=round_)
@@ -279,20 +274,6 @@ def _on_clients(work: Work, weights: Tensor, tests: Partition) -> dict[str, floa
     means = by_client / tests.sizes
     both = np.stack([means.mean(axis=1), np.quantile(means, _LOW, axis=1)], axis=1)
     return dict(zip(client_metrics(work.metrics), both.ravel().tolist(), strict=True))
-
-
-def _check_columns(columns: Sequence[FedAvg], n_clients: int, seed: int) -> None:
-    if not isinstance(seed, int | np.integer) or seed < 0:
-        raise ParameterError(f"expected seed as an integer of at least 0, got {shown(seed)}")
-    first, *others = [column.to_json() for column in columns]
-    for other in others:
-        different = {name for name in other if other[name] != first[name]} - COLUMN_FIELDS
-        if different:
-            raise ParameterError(f"columns differ in {', '.join(sorted(different))}")
-    if columns[0].cohort_size > n_clients:
-        raise ParameterError(
-            f"expected a cohort of at most {counted(n_clients, 'client')}, got {columns[0].cohort_size}"
-        )
 
 
 @contextmanager

@@ -8,7 +8,7 @@ refused.
 
 from collections import Counter
 from collections.abc import Callable, Sequence, Set
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -98,12 +98,6 @@ class BatchedEngine:
             ):
                 total += vmap(sums, in_dims=(0, None, None))(names, x, y).cpu()
         return total.numpy() / len(points.test_labels)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._traced.clear()
 
     def _batches(
         self, settings: FedAvg, clients: Ints, round_: int

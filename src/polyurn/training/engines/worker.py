@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import RLock
-from typing import Protocol, Self
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from polyurn.training.engines.vectors import VectorLayout
 from polyurn.training.fedavg import FedAvg
 from polyurn.training.losses import PerExample
 from polyurn.typed.declared import Floats, Ints
+from polyurn.wording import counted
 
 TEST_CHUNK = 200  # test points looked at together; the means are sums over these, in order
 _SUMS_BYTES = 512 * 2**20  # memory for the sums of blocks of clients
@@ -71,10 +72,6 @@ class Engine(Protocol):
         """Means over the test points, of shape (n_columns, 1 + n_metrics): loss, metrics."""
         ...
 
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *error: object) -> None: ...
-
 
 class LocalEngine:
     """One worker, in this process."""
@@ -103,12 +100,6 @@ class LocalEngine:
         chunks = range(-(-n_test // TEST_CHUNK))
         sums = [[self._worker.test_sums(row, chunk) for chunk in chunks] for row in weights]
         return ordered_sum(sums) / n_test
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
 
 
 def ordered_sum(sums: Sequence[Sequence[Sequence[float]]]) -> Floats:
@@ -213,12 +204,19 @@ def batch_norms(model: nn.Module) -> list[nn.Module]:
     return [module for module in model.modules() if isinstance(module, kind)]
 
 
-def check_batches(settings: FedAvg, model: nn.Module, sizes: Ints) -> None:
-    """Raise a `ParameterError` where batch norm would see a single point and cannot do without."""
+def check_cohorts(
+    settings: FedAvg, model: nn.Module, clients: Partition, *, name: str = "clients"
+) -> None:
+    """Refuse cohorts larger than the clients, and batches of one point where batch norm needs more."""
+    if settings.cohort_size > len(clients):
+        raise ParameterError(
+            f"{name}: expected a cohort of at most {counted(len(clients), 'client')}, "
+            f"got {settings.cohort_size}"
+        )
     norms = batch_norms(model)
     if norms and settings.batch_size == 1:
         raise ParameterError("expected batch_size of at least 2: the model has batch norm")
-    if any(getattr(norm, "running_mean", None) is None for norm in norms) and 1 in sizes:
+    if any(getattr(norm, "running_mean", None) is None for norm in norms) and 1 in clients.sizes:
         raise ParameterError(
             "a client holds a single point, and batch norm without running statistics has none for "
             "it: drop clients of one point, or set track_running_stats=True"

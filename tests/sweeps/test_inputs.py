@@ -366,7 +366,7 @@ def test_plausible_mixtures_are_populations_of_their_own(folder):
     assert found["mdm~1"](0).sizes.tolist() == found["mdm"](0).sizes.tolist()  # the same streams
     for entry, line in (
         ({"mdm": "bare.json", "plausible": 2}, r"\[clients.mdm\] plausible: .* standard errors"),
-        ({"mdm": "mdm.json", "plausible": 0}, "plausible as a whole number above 0"),
+        ({"mdm": "mdm.json", "plausible": 0}, "plausible as an integer of at least 1"),
         ({"iid": 3, "plausible": 2}, "plausible has no meaning with iid"),
     ):
         with pytest.raises(ParameterError, match=line):

@@ -127,7 +127,7 @@ def test_columns_side_by_side_equal_runs_on_their_own():
         base.with_changes({"local_learning_rate": 1e30}),  # diverges; the others must not notice
     ]
     clients = ragged(400, [3, 11, 25, 8, 30, 1])
-    together = train_columns(columns, MLP, DATA, clients, seed=5, engine="batched")
+    together = train_columns(columns, Problem(MLP, DATA, engine="batched"), clients, seed=5)
     for column, run in zip(columns, together, strict=True):
         alone = train(column, MLP, DATA, clients, seed=5, engine="workers", n_workers=1)
         assert run.diverged == alone.diverged
@@ -203,7 +203,7 @@ def test_targets_with_a_fraction_and_another_loss():
         ),
         (
             {"settings": FedAvg(n_rounds=1, cohort_size=1, server_optimizer="LBFGS")},
-            "asks for the loss again",
+            "no optimiser 'LBFGS' for a server",
         ),
         (
             {"settings": FedAvg(n_rounds=1, cohort_size=1, server_options={"speed": 1})},

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -96,28 +95,23 @@ class Training(Problem):
         self, task: Task, columns: Sequence[RunSettings], on_round: OnRound | None = None
     ) -> list[EndedRun]:
         end_with(self.started_by)
-        started, curve = time.perf_counter(), list[Evaluation]()
+        pruned = False
 
-        def watch(_: int, evaluation: Evaluation) -> None:
-            curve.append(evaluation)
-            if on_round is not None and on_round(evaluation):
-                raise _CutShortError
+        def watch(_: int, evaluation: Evaluation) -> bool:
+            nonlocal pruned
+            pruned = on_round is not None and on_round(evaluation)
+            return pruned
 
-        try:
-            runs = train_columns(
-                [FedAvg.from_json(settings) for settings in columns], self, task.clients,
-                seed=task.seed, n_workers=1, on_round=watch,
-            )  # fmt: skip
-        except _CutShortError:
-            named: dict[str, Any] = {"seconds": time.perf_counter() - started, "pruned": True}
-            engine, names = self._engine(task), self.metric_names
-            return [finished_run(task, columns[0], curve, engine=engine, names=names, **named)]
+        settings = [FedAvg.from_json(point) for point in columns]
+        runs = train_columns(
+            settings, self, task.clients, seed=task.seed, n_workers=1, on_round=watch
+        )
         return [
             finished_run(
-                task, settings, run.curve, engine=run.engine, seconds=run.seconds,
-                names=run.metric_names, diverged_at=run.diverged_at,
+                task, point, run.curve, engine=run.engine, seconds=run.seconds,
+                names=run.metric_names, diverged_at=run.diverged_at, pruned=pruned,
             )
-            for settings, run in zip(columns, runs, strict=True)
+            for point, run in zip(columns, runs, strict=True)
         ]  # fmt: skip
 
     def _engine(self, task: Task) -> str:
@@ -125,10 +119,6 @@ class Training(Problem):
             return self.engine
         work = prepare(self, task.clients, seed=task.seed)
         return "batched" if suits_batching(work) else "workers"
-
-
-class _CutShortError(Exception):
-    """A search has seen enough of a run."""
 
 
 @checked

@@ -4,7 +4,7 @@ Populations are given as values, or are the entries of a TOML file. Nothing is t
 """
 
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -50,7 +50,7 @@ def clients_by_seed(
     labels: NDArray[Any],
     features: NDArray[Any] | None,
     *,
-    seeds: Iterable[int],
+    seeds: Sequence[int],
     n_clients: int | None,
     true: str,
     noise_floor: bool = False,
@@ -66,22 +66,23 @@ def clients_by_seed(
     """
     if n_clients is None and isinstance(of_true := populations.get(true), Partition):
         n_clients = len(of_true)
-    seeds = list(seeds)
-    found = {
-        (name, seed): _held(
-            name, clients, labels, features, seed=seed, n_clients=n_clients, match=match
-        )
-        for name, clients in populations.items()
-        for seed in seeds
-    }
-    if client_test is not None:
-        with catch_warnings(
-            action="ignore", category=UserWarning
-        ):  # docs/training.md: they share rows
-            found = {
-                (name, seed): held.with_test(client_test, labels, rng=streams(name, seed)[2])
-                for (name, seed), held in found.items()
-            }
+    found: dict[tuple[str, int], Partition] = {}
+    for name, clients in populations.items():
+        for seed in seeds:
+            drawing, cutting, testing = streams(name, seed)
+            if isinstance(clients, Population):
+                if n_clients is None:
+                    raise ParameterError(f"{name}: expected n_clients, how many clients to draw")
+                counts = clients.sample(n_clients, rng=drawing)
+                held = _given_points(name, clients, counts, labels, features, match, rng=cutting)
+            else:
+                held = clients(seed) if callable(clients) else clients
+                check_clients(held, n_points=len(labels), name=name)
+            if client_test is not None:
+                # docs/training.md: they share rows
+                with catch_warnings(action="ignore", category=UserWarning):
+                    held = held.with_test(client_test, labels, rng=testing)
+            found[name, seed] = held
     if noise_floor and true in populations and AGAIN not in populations:
         found |= {(AGAIN, seed): in_another_order(found[true, seed], seed) for seed in seeds}
     return found
@@ -101,32 +102,19 @@ def in_another_order(clients: Partition, seed: int) -> Partition:
     return Partition(offsets, indices, ids=ids, test=clients.test)
 
 
-def _held(
-    name: str,
-    clients: Clients,
-    labels: NDArray[Any],
-    features: NDArray[Any] | None,
-    *,
-    seed: int,
-    n_clients: int | None,
-    match: Match | None,
-) -> Partition:
-    if isinstance(clients, Population):
-        if n_clients is None:
-            raise ParameterError(f"{name}: expected n_clients, how many clients to draw")
-        drawing, cutting, _ = streams(name, seed)
-        counts = clients.sample(n_clients, rng=drawing)
-        style, measured = None, None
-        if isinstance(clients, Styled):
-            style = clients.style
-            measured = features if clients.features is None else clients.features
-        try:
-            codes = check_labels(labels, side_of(clients, clients.n_categories), match)
-        except (CountsError, PartitionError) as error:
-            raise type(error)(f"{name}: {error}") from None
-        return partition(codes, counts, style=style, features=measured, rng=cutting)
-    held = clients(seed) if callable(clients) else clients
-    return check_clients(held, n_points=len(labels), name=name)
+def _given_points(
+    name: str, population: Population, counts: Any, labels: NDArray[Any],
+    features: NDArray[Any] | None, match: Match | None, *, rng: np.random.Generator,
+) -> Partition:  # fmt: skip
+    """Clients of a population with points of its categories, by the features if they have a style."""
+    try:
+        codes = check_labels(labels, side_of(population, population.n_categories), match)
+    except (CountsError, PartitionError) as error:
+        raise type(error)(f"{name}: {error}") from None
+    if not isinstance(population, Styled):
+        return partition(codes, counts, rng=rng)
+    measured = features if population.features is None else population.features
+    return partition(codes, counts, style=population.style, features=measured, rng=rng)
 
 
 def streams(name: str, seed: int) -> list[np.random.Generator]:
@@ -299,15 +287,8 @@ def _baseline(
         return IID.like(like.histograms(codes, n_categories))
     if entry.kind != "dirichlet":
         return IID.proxy(codes, n_categories=n_categories, sizes=sizes)
-    # alpha_j = alpha C p_j, where the C categories are those that the data have points of.
     assert entry.dirichlet is not None
-    frequent = (available > 0).astype(np.int64)
-    if entry.marginal == "proxy":
-        frequent = available
-    elif entry.marginal == "clients":
-        assert like is not None
-        frequent = like.histograms(codes, n_categories).sum(axis=0)
-    alpha = entry.dirichlet * np.count_nonzero(available) * frequent / frequent.sum()
+    alpha = entry.dirichlet * (available > 0)  # of the categories that the data have points of
     return Dirichlet(alpha, sizes)
 
 

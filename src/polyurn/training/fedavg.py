@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from polyurn.errors import ParameterError
 from polyurn.typed.arguments import checked
-from polyurn.typed.declared import Between
+from polyurn.typed.declared import AtLeast, Between
 from polyurn.typed.json_form import shown
 
 EngineName = Literal["auto", "workers", "batched"]
@@ -20,7 +20,7 @@ EngineName = Literal["auto", "workers", "batched"]
 # Of the 32-bit floats that models have: a larger rate could only diverge, and a smaller one is 0.
 SMALLEST_RATE, LARGEST_RATE = 1e-38, 1e38
 _Rate: TypeAlias = Annotated[float, Between(SMALLEST_RATE, LARGEST_RATE)]
-_Number: TypeAlias = Annotated[int, Between(1, 10**15)]
+Positive: TypeAlias = Annotated[int, AtLeast(1)]
 
 # A sweep may train settings that differ in nothing else side by side: they see the same cohorts
 # and the same batches.
@@ -90,17 +90,17 @@ class FedAvg:
     polyurn.errors.ParameterError: FedAvg has no setting 'local_epoch'; did you mean 'local_epochs'?
     """
 
-    n_rounds: _Number
-    cohort_size: _Number
-    local_epochs: _Number = 1
+    n_rounds: Positive
+    cohort_size: Positive
+    local_epochs: Annotated[int, Between(1, 10**9)] = 1
     local_learning_rate: _Rate = 0.1
-    batch_size: _Number = 10
+    batch_size: Positive = 10
     server_learning_rate: _Rate = 1.0
     weighting: Literal["points", "uniform"] = "points"
     proximal: Annotated[float, Between(0, LARGEST_RATE)] = 0.0
     server_optimizer: str = "SGD"
     server_options: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    evaluate_every: _Number = 10
+    evaluate_every: Positive = 10
     precision: Literal["float32", "bfloat16"] = "float32"
 
     def __post_init__(self) -> None:

@@ -50,7 +50,7 @@ class Run:
     seed : int
     engine : {"workers", "batched"}
     curve : tuple of Evaluation
-        The learning curve; shorter if the run diverged.
+        The learning curve; shorter if the run diverged or was stopped.
     diverged_at : int or None
         The round after which a weight, or the loss, was not a finite number; training stopped there.
     seconds : float
@@ -137,7 +137,7 @@ def train(
     device : str, optional
         A torch device; a GPU by default if torch sees one.
     on_round : function of an Evaluation, optional
-        Called after each round that is evaluated. If it raises, training stops.
+        Called after each round that is evaluated. If it returns True, or raises, training stops.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def train_columns(
     """`train` for settings that share their cohorts and batches: the columns of a sweep.
 
     They may differ in `COLUMN_FIELDS` only. On the engine "batched" they are trained side by side.
-    `on_round` also takes the index of the column.
+    `on_round` also takes the index of the column; True stops all of them.
     """
     started = time.perf_counter()
     settings = columns[0]
@@ -190,9 +190,9 @@ def train_columns(
         for round_ in range(1, settings.n_rounds + 1):
             cohort = schedule.cohort(settings, len(clients), seed=seed, round_=round_)
             trained.step(trainer, cohort, round_)
-            if settings.evaluates(round_) and trained.live:
-                trained.evaluate(trainer, round_, on_round)
             if not trained.live:
+                break
+            if settings.evaluates(round_) and trained.evaluate(trainer, round_, on_round):
                 break
     seconds = (time.perf_counter() - started) / len(columns)
     return [
@@ -237,8 +237,9 @@ class _Columns:
 
     def evaluate(
         self, engine: Engine, round_: int, on_round: Callable[[int, Evaluation], object] | None
-    ) -> None:
-        live = self.live
+    ) -> bool:
+        """Test all that have not diverged; true if training is to stop."""
+        live, stops = self.live, False
         for c, means in zip(live, engine.test_means(self._weights[live]), strict=True):
             metrics = dict(zip(self._work.metrics, means[1:].tolist(), strict=True))
             if self._work.clients.test is not None:
@@ -248,7 +249,8 @@ class _Columns:
             if not np.isfinite(means[0]):
                 self.diverged_at[c] = round_
             if on_round is not None:
-                on_round(c, found)
+                stops = on_round(c, found) is True or stops
+        return stops or not self.live
 
 
 def client_metrics(metrics: Iterable[str]) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ Parameters keep their shapes, so that optimisers that look at whole matrices wor
 known here.
 """
 
-import inspect
 from typing import Any
 
 import torch
@@ -69,20 +68,15 @@ def _optimizer(settings: FedAvg, parameters: list[torch.nn.Parameter]) -> torch.
 
 
 def _optimizer_class(name: str) -> Any:
-    """A class of torch.optim that takes a step without asking for the loss again."""
-    base, asks = torch.optim.Optimizer, dict[str, bool]()
-    for kind in vars(torch.optim).values():
-        if isinstance(kind, type) and issubclass(kind, base) and kind is not base:
-            closure = inspect.signature(kind.step).parameters.get("closure")
-            asks[kind.__name__] = closure is not None and closure.default is inspect.Parameter.empty
-    if asks.get(name, True):
-        why = (
-            f"{name} asks for the loss again, and a server has none"
-            if name in asks
-            else f"torch.optim has no optimiser {shown(name)}"
+    """A class of torch.optim that takes a step without asking for the loss again, as LBFGS does."""
+    base = torch.optim.Optimizer
+    kinds = [k for k in vars(torch.optim).values() if isinstance(k, type) and issubclass(k, base)]
+    known = sorted({kind.__name__ for kind in kinds} - {"Optimizer", "LBFGS"})
+    if name not in known:
+        raise ParameterError(
+            f"torch.optim has no optimiser {shown(name)} for a server, which cannot compute the loss "
+            f"again; expected one of {', '.join(known)}"
         )
-        alone = sorted(known for known, again in asks.items() if not again)
-        raise ParameterError(f"{why}; expected one of {', '.join(alone)}")
     return getattr(torch.optim, name)
 
 

@@ -645,7 +645,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     ),
     "BestSettings": lambda: _fields(pu.best_settings([record("mdm"), record()])),
     "best_settings": lambda: (pu.best_settings, {
-        "runs": [record("mdm"), record()], "metric": "accuracy", "true": "true", "population": "mdm",
+        "runs": [record("mdm"), record()], "metric": "accuracy", "true": "true",
     }),
     "Partition.with_test": lambda: (
         parts().with_test, {"share": 0.5, "labels": [0] * 200, "rng": 0},

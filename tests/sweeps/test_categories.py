@@ -11,11 +11,12 @@ ROUTES = ("EWR × ATL", "JFK × ATL", "JFK × DEN")
 
 
 def test_few_unknown_combinations_come_after_the_known_ones_and_are_said():
-    coded = category_codes(np.array(["JFK × DEN", "EWR × ATL", "LGA × ATL"]), "route", ROUTES)
-    assert coded.codes.tolist() == [2, 0, 3]
-    assert coded.remarks == (
-        "1 of 3 points have categories that the MDM does not have: it never draws them",
-    )
+    routes = np.array(["JFK × DEN", "EWR × ATL", "LGA × ATL"])
+    codes, _, remarks = category_codes(routes, "route", ROUTES)
+    assert codes.tolist() == [2, 0, 3]
+    assert remarks == [
+        "1 of 3 points have categories that the MDM does not have: it never draws them"
+    ]
 
 
 @pytest.mark.parametrize("names", [("dest", "origin"), ("dest",)])

@@ -334,7 +334,7 @@ def test_one_seed_cannot_tell():
     [
         (runs("iid", [0.5]), {}, "no runs on the population 'true'; choose one of iid"),
         ([], {}, "no runs on the population 'true'; run the sweep first"),
-        (runs("true", [0.5]), {}, "nothing to compare"),
+        (runs("true", [0.5]), {}, "no other population has no run"),
         ([*runs("true", [0.5]), *runs("iid", [0.5], seed=1)], {}, "'iid' has no run with the seed"),
         (runs("true", [0.5]), {"metric": "recall"}, "no metric 'recall'; expected accuracy"),
         (runs("true", [0.5]), {"last": -0.1}, "last as a number from 0 to 1, got -0.1"),

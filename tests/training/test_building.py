@@ -52,7 +52,7 @@ def test_a_model_that_cannot_take_the_points_is_refused_in_one_line():
         test_features=np.ones(data.test_features.shape, dtype=np.uint8),
     )
     with pytest.raises(ParameterError, match=r"type uint8.*convert them to floats"):
-        build("softmax", pixels, seed=0)
+        build(Problem("softmax", pixels), seed=0)
     with pytest.raises(ParameterError, match=r"cannot take points of shape \(\d+,\)"):
         build(Problem(lambda: nn.Linear(99, 3), data), seed=0)
 
@@ -63,12 +63,9 @@ def test_numbers_that_the_models_type_cannot_hold_are_refused_with_their_positio
     features = data.features.copy()
     features[4, 2] = value
     features[3, 1] = np.inf  # was infinite before: training says that it diverges
+    data = replace(data, test_features=features, test_labels=data.labels)
     with pytest.raises(ParameterError, match=r"test_features of at most .* \(4, 2\)"):
-        build(
-            lambda: nn.Linear(5, 3, dtype=dtype),
-            replace(data, test_features=features, test_labels=data.labels),
-            seed=0,
-        )
+        build(Problem(lambda: nn.Linear(5, 3, dtype=dtype), data), seed=0)
 
 
 class Silent(nn.Module):

@@ -33,12 +33,12 @@ def test_adam_on_the_server_is_torch_adam_on_minus_the_update():
     [
         (
             {"server_optimizer": "lr_scheduler"},
-            "no optimiser 'lr_scheduler'; expected one of .*Adam",
+            "no optimiser 'lr_scheduler' .*; expected one of .*Adam",
         ),
-        ({"server_optimizer": "Optimizer"}, "no optimiser 'Optimizer'; expected one of .*Adam"),
+        ({"server_optimizer": "Optimizer"}, "no optimiser 'Optimizer' .*; expected one of .*Adam"),
         (
             {"server_optimizer": "LBFGS"},
-            "no optimiser 'LBFGS' for a server, .*; expected one of .*Adam",
+            "no optimiser 'LBFGS' .*again; expected one of .*Adam",
         ),
         ({"server_options": {"speed": 1}}, "SGD has no option 'speed'; expected one of momentum"),
         ({"server_options": {"params": 1}}, "SGD has no option 'params'; expected one of momentum"),

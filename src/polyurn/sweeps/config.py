@@ -238,15 +238,7 @@ def read_config(path: Path) -> SweepConfig:
 
 
 def parse_config(table: Mapping[str, Any], *, folder: Path = Path()) -> SweepConfig:
-    """The sweep that a table of TOML asks for.
-
-    >>> found = parse_config({
-    ...     "seeds": [0], "data": {"builtin": "digits"}, "clients": {"iid": {"iid": 20, "n_clients": 9}},
-    ...     "fedavg": {"n_rounds": 5, "cohort_size": 3}, "grid": {"local_epochs": [1, 2]},
-    ... })
-    >>> found.fedavg.n_rounds, found.clients["iid"].n_clients
-    (5, 9)
-    """
+    """The sweep that a table of TOML asks for."""
     given = dict(table)
     kinds: dict[str, type[Any]] = {
         "data": DataConfig, "fedavg": FedAvg, "trainer": TrainerConfig, "search": OptunaSearch

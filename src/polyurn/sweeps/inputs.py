@@ -110,11 +110,11 @@ def read_inputs(config: SweepConfig) -> Inputs:
         )
     columns = {name: table.column(name) for name in parts}
     values = modelled_column(columns, where=table.where)
-    coded = category_codes(values, column_text(parts), models.categories, config.data.match)
-    codes, remarks = coded.codes[chosen], [*coded.remarks]
-    there = CodedPoints(
-        codes, coded.names, models, config.folder, len(chosen) == len(table.features)
+    codes, names, remarks = category_codes(
+        values, column_text(parts), models.categories, config.data.match
     )
+    is_whole = len(chosen) == len(table.features)
+    there = CodedPoints(codes[chosen], names, models, config.folder, is_whole)
     populations: dict[str, ClientsOfSeed] = {}
     for name, entry in config.populations.items():
         try:
@@ -220,18 +220,6 @@ def _split(table: _Table, asked: DataConfig) -> tuple[Ints, Ints]:
 # ------------------------------------------------------------------------ the modelled categories
 
 
-@dataclass(frozen=True, eq=False)
-class Coded:
-    """The modelled category of each point, shape (n_points,), and what a user should know about it.
-
-    `names` are those of the categories; a number, or None, if they have none.
-    """
-
-    codes: Ints
-    remarks: tuple[str, ...] = ()
-    names: Side | None = None
-
-
 def modelled_names(
     names: Sequence[str], category: str | Sequence[str], *, where: str
 ) -> tuple[str, ...]:
@@ -255,24 +243,26 @@ def modelled_column(columns: Mapping[str, NDArray[Any]], *, where: str) -> NDArr
 
 def category_codes(
     values: NDArray[Any], what: str, categories: Side | None, match: Match | None = None
-) -> Coded:
+) -> tuple[Ints, Side | None, list[str]]:
     """Categories as numbers: as they are without a model, or where they are among the model's.
 
-    Of crossed columns, combinations are rare that no fitted client had: they come after the known ones.
+    Returns the category of each point, shape (n_points,), the names of the categories (a number, or None
+    if they have none), and what a user should know. Of crossed columns, combinations are rare that no
+    fitted client had: they come after the known ones.
     A `ParameterError` if a category of a single column, or most combinations, are not the MDM's.
     """
     given = ids_of(values, what)
     if given.dtype.kind in "biuf":
         given = class_labels(given, what).astype(np.int64)
         if match is None and not isinstance(categories, Sequence):
-            return Coded(given)
+            return given, None, []
     shown, which = np.unique(given, return_inverse=True)
     names = shown.astype(str).tolist()
     if categories is None:
-        return Coded(which.astype(np.int64), names=names)
+        return which.astype(np.int64), names, []
     if isinstance(categories, int) or not any(SIGN in name for name in categories):
         try:
-            return Coded(positions(names, categories, match)[which], names=categories)
+            return positions(names, categories, match)[which], categories, []
         except CountsError as error:
             raise ParameterError(f"[data] {what!r}: {error}") from None
     names = renamed(names, match)
@@ -289,4 +279,4 @@ def category_codes(
     code_of |= {name: len(code_of) + i for i, name in enumerate(unknown)}
     codes = np.array([code_of[name] for name in names], np.int64)[which]
     remark = f"{n_unknown:,} of {len(texts):,} points have categories that the MDM does not have"
-    return Coded(codes, (f"{remark}: it never draws them",) if unknown else (), categories)
+    return codes, categories, [f"{remark}: it never draws them"] if unknown else []

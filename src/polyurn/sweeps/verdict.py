@@ -286,10 +286,8 @@ def compare_sweeps(
         for name in scores
         if name != true
     ]
-    if not found:
-        raise ParameterError(f"only the population {true!r} was trained: nothing to compare")
     if not any(verdict.n_seeds for verdict in found):
-        names = ", ".join(repr(verdict.population) for verdict in found)
+        names = ", ".join(repr(verdict.population) for verdict in found) or "no other population"
         raise ParameterError(
             f"{names} has no run with the seed and settings of a true one; "
             "repeat the sweep with the same seeds and settings for both"

@@ -190,10 +190,6 @@ def parts(sizes: Ints, settings: FedAvg, *, copy_bytes: int, point_bytes: int) -
     """Clients of decreasing sizes, shape (n_clients,), cut into those that are trained together.
 
     `copy_bytes` is the memory of the weights, `point_bytes` that of the activations of a point.
-
-    >>> asked = FedAvg(n_rounds=1, cohort_size=4)
-    >>> parts(np.array([3_000_000, 9, 9, 2]), asked, copy_bytes=100, point_bytes=100)
-    [slice(0, 1, None), slice(1, 4, None)]
     """
     cut, first = [], 0
     while first < len(sizes):

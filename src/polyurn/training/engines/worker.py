@@ -150,7 +150,7 @@ class Worker:
                 per_example(function, outputs, labels).sum(dtype=torch.float64).item()
                 for function in (work.loss, *work.metrics.values())
             ]
-        work.layout.settle(self._model, self._vector)
+        work.layout.take_buffers(self._model, self._vector)
         return sums
 
     def _train(self, settings: FedAvg, weights: Tensor, *, round_: int, client: int) -> None:
@@ -173,8 +173,7 @@ class Worker:
             ):
                 self._step(settings, x, y, anchors)
         with torch.no_grad():
-            work.layout.settle(self._model, self._vector)
-            work.layout.store_counters(self._model, self._vector)
+            work.layout.take_buffers(self._model, self._vector)
 
     def _step(self, settings: FedAvg, x: Tensor, y: Tensor, anchors: Sequence[Tensor]) -> None:
         half = settings.precision == "bfloat16"
@@ -251,11 +250,7 @@ def per_example(function: PerExample, outputs: Tensor, labels: Tensor) -> Tensor
 
 
 def shares(settings: FedAvg, sizes: Sequence[int]) -> list[float]:
-    """The weight of each client of a cohort in the mean of updates.
-
-    >>> shares(FedAvg(n_rounds=1, cohort_size=2), [30, 10])
-    [0.75, 0.25]
-    """
+    """The weight of each client of a cohort in the mean of updates."""
     if settings.weighting == "uniform":
         return [1 / len(sizes)] * len(sizes)
     total = sum(sizes)
@@ -267,11 +262,6 @@ def blocks(cohort_size: int, n_bytes: int) -> list[slice]:
 
     It depends on the cohort and on the size of the weights, never on the workers: that is why a sum
     has the same bits for any number of them. One client each, as long as the sums fit into memory.
-
-    >>> blocks(5, 4_000_000)
-    [slice(0, 1, None), slice(1, 2, None), slice(2, 3, None), slice(3, 4, None), slice(4, 5, None)]
-    >>> len(blocks(10_000, 4_000_000))
-    134
     """
     n_blocks = min(cohort_size, max(8, _SUMS_BYTES // max(n_bytes, 1)))
     length = -(-cohort_size // n_blocks)

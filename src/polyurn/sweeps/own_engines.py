@@ -1,7 +1,6 @@
 """A sweep with our own engines: what its workers run, which write nothing."""
 
 import hashlib
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -80,13 +79,15 @@ class Training(Problem):
         for (name, _), held in clients.items():
             for point in settings:
                 check_cohorts(point, module, held, name=name)
-        fields = ("server_optimizer", "server_options", "server_learning_rate")
-        servers = {json.dumps([getattr(one, name) for name in fields]): one for one in settings}
-        for point in servers.values():
+        for point in settings:
             check_server(point, found, found.pack(module))
 
     def columns(self, task: Task) -> frozenset[str]:
-        return COLUMN_FIELDS if self._engine(task) == "batched" else frozenset()
+        engine = self.engine
+        if engine == "auto":
+            work = prepare(self, task.clients, seed=task.seed)
+            engine = "batched" if suits_batching(work) else "workers"
+        return COLUMN_FIELDS if engine == "batched" else frozenset()
 
     def n_rounds(self, settings: RunSettings) -> int:
         return int(settings["n_rounds"])
@@ -113,12 +114,6 @@ class Training(Problem):
             )
             for point, run in zip(columns, runs, strict=True)
         ]  # fmt: skip
-
-    def _engine(self, task: Task) -> str:
-        if self.engine != "auto":
-            return self.engine
-        work = prepare(self, task.clients, seed=task.seed)
-        return "batched" if suits_batching(work) else "workers"
 
 
 @checked

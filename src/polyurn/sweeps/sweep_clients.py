@@ -35,8 +35,6 @@ from polyurn.typed.declared import Bools, Floats, Ints
 ClientsOfSeed: TypeAlias = Callable[[int], Partition]
 # Clients with their points, a function of the seed that gives them theirs anew, or a population.
 Clients: TypeAlias = Partition | ClientsOfSeed | Population
-# The histograms that clients of a seed ask for, drawn from a stream of its own.
-_Asked: TypeAlias = Callable[[int, np.random.Generator], Any]
 # If the MDM knows less than this share of the data, or the data have less than this share of what
 # clients ask for, they do not belong together.
 LEAST_KNOWN = 0.5
@@ -203,12 +201,27 @@ class CodedPoints:
             kept = load_partition(self.folder / entry.partition)
             check_clients(kept, n_points=len(self.codes), name=entry.partition)
             return lambda _: kept
-        counts = self._counts(name, entry, earlier)
         style = self.models.styles[name].model if name in self.models.styles else None
+        fixed = self._fixed(name, entry)
+        other = earlier.get(str(entry.like)) if fixed is None else None
+        if other is None and fixed is None:
+            others = f"one of {', '.join(earlier)}" if earlier else "one that stands above it"
+            raise ParameterError(
+                f"no population {entry.like!r} stands before it in the file; expected {others}"
+            )
 
         def drawn(seed: int) -> Partition:
             drawing, cutting, _ = streams(name, seed)
-            asked = sparse.csr_array(held_categories(counts(seed, drawing), self.codes))
+            like = None if other is None else other(seed)
+            population = fixed
+            if population is None:
+                population = _baseline(entry, self.codes, self.n_categories, like)
+            if entry.n_clients is None and isinstance(population, Oracle):
+                counts = population.counts  # all, in their order
+            else:
+                n_like = 1 if like is None else len(like)
+                counts = population.sample(entry.n_clients or n_like, rng=drawing)
+            asked = sparse.csr_array(held_categories(counts, self.codes))
             shape = asked.shape[0], max(asked.shape[1], int(self.codes.max()) + 1)
             wide = sparse.csr_array((asked.data, asked.indices, asked.indptr), shape)
             with catch_warnings():
@@ -228,53 +241,34 @@ class CodedPoints:
         asked = self.models.mdms[name].model.mean()
         return lacking_categories(asked, has_points(self.codes, len(asked)), self.names)
 
-    def _counts(
-        self, name: str, entry: ClientsConfig, earlier: Mapping[str, ClientsOfSeed]
-    ) -> _Asked:
+    @property
+    def n_categories(self) -> int:
         known = [saved.model.n_categories for saved in self.models.mdms.values()]
-        n_categories, n_clients = max([int(self.codes.max()) + 1, *known]), entry.n_clients
+        return max([int(self.codes.max()) + 1, *known])
+
+    def _fixed(self, name: str, entry: ClientsConfig) -> Population | None:
+        """The population of an entry that does not depend on another's clients under a seed."""
         if name in self.models.mdms:
-            mdm = self.models.mdms[name].model
-            return lambda _, rng: mdm.sample(n_clients or 1, rng=rng)
+            return self.models.mdms[name].model
         path = self.folder / str(entry.oracle)
         if entry.oracle is not None and path.suffix in _TABLES:
-            declared = tuple(self.names) if isinstance(self.names, Sequence) else n_categories
-            table = read_clients(path, Reading(lambda _: None, over=True), declared).counts
-            return lambda _, rng: _some_of(table, n_clients, rng)
-        if not isinstance(entry.like, str):
-            alone = _baseline(entry, self.codes, n_categories, None)
-            return lambda _, rng: alone.sample(n_clients or 1, rng=rng)
-        if entry.like not in earlier:
-            others = f"one of {', '.join(earlier)}" if earlier else "one that stands above it"
-            raise ParameterError(
-                f"no population {entry.like!r} stands before it in the file; expected {others}"
-            )
-        other = earlier[entry.like]
-
-        def drawn(seed: int, rng: np.random.Generator) -> Any:
-            like = other(seed)
-            if entry.oracle is not None:
-                return _some_of(like.histograms(self.codes, n_categories), n_clients, rng)
-            population = _baseline(entry, self.codes, n_categories, like)
-            return population.sample(n_clients or len(like), rng=rng)
-
-        return drawn
-
-
-def _some_of(counts: Any, n_clients: int | None, rng: np.random.Generator) -> Any:
-    """All of these clients in their order, or some of them at random."""
-    return counts if n_clients is None else Oracle(counts).sample(n_clients, rng=rng)
+            names = self.names
+            declared = tuple(names) if isinstance(names, Sequence) else self.n_categories
+            return Oracle(read_clients(path, Reading(lambda _: None, over=True), declared).counts)
+        if isinstance(entry.like, str):
+            return None
+        return _baseline(entry, self.codes, self.n_categories, None)
 
 
 def _baseline(
     entry: ClientsConfig, codes: Ints, n_categories: int, like: Partition | None
 ) -> Population:
-    """IID clients, or those of one Dirichlet; like others, or as large as the entry says."""
+    """Clients made from the data's categories; like others, or as large as the entry says."""
     sizes: SizesLike = [int(entry.like or 0)] if like is None else like.sizes
     available = np.bincount(codes, minlength=n_categories)
-    if entry.kind == "fitted":
-        assert like is not None
-        return fitted_dirichlet(like.histograms(codes, n_categories))
+    if like is not None and entry.kind in ("fitted", "oracle", "iid"):
+        make = {"fitted": fitted_dirichlet, "oracle": Oracle, "iid": IID.like}[entry.kind]
+        return make(like.histograms(codes, n_categories))
     if entry.hsu is not None:
         return Dirichlet.hsu(available, sizes, alpha=entry.hsu)
     if entry.pathological is not None:
@@ -283,8 +277,6 @@ def _baseline(
         return Shards(entry.shards, available)
     if entry.quantity_skew is not None:
         return QuantitySkew(entry.quantity_skew, available)
-    if entry.kind == "iid" and like is not None:
-        return IID.like(like.histograms(codes, n_categories))
     if entry.kind != "dirichlet":
         return IID.proxy(codes, n_categories=n_categories, sizes=sizes)
     assert entry.dirichlet is not None

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -152,7 +152,7 @@ def train(
     ('batched', [10, 20], True)
     """
     report = None if on_round is None else lambda _, evaluation: on_round(evaluation)
-    given = {} if metrics is None else {"metrics": metrics}
+    given: dict[str, Any] = {} if metrics is None else {"metrics": metrics}
     return train_columns(
         [settings], Problem(model, data, loss, engine=engine, device=device, **given),
         check_clients(clients, n_points=len(data)), seed=seed, n_workers=n_workers, on_round=report,

@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 
 from polyurn.errors import ParameterError
-from polyurn.sweeps.inputs import category_codes, modelled_column, modelled_names
-from polyurn.sweeps.sweep_clients import lacking_categories
+from polyurn.sweeps.inputs import (
+    category_codes,
+    lacking_categories,
+    modelled_column,
+    modelled_names,
+)
 
 ROUTES = ("EWR × ATL", "JFK × ATL", "JFK × DEN")
 

@@ -1,8 +1,7 @@
 """A sweep as a TOML file: the same settings as in Python, under the same names.
 
 A class for each table declares its keys and their types; one reader walks them. docs/training.md has an
-example with every table. `sweep_clients.py` draws the clients; `inputs.py` reads the data that the file
-names.
+example with every table. `inputs.py` reads what the file names.
 """
 
 import shlex

@@ -1,31 +1,44 @@
 """What a TOML file names, read: the points with their categories, and the populations who hold them.
 
-Names of categories are found in the MDM files of the sweep. Who holds which points is
-`sweep_clients.py`; nothing is trained here.
+Names of categories are found in the MDM files of the sweep. Nothing is trained here.
 """
 
 import math
+import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings, simplefilter, warn
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from polyurn.client.crossing import crossed
 from polyurn.client.layout import category_columns, column_text
 from polyurn.comparison.client_splits import split_rows
+from polyurn.comparison.summaries import fitted_dirichlet
 from polyurn.datasets.dataset import digits
-from polyurn.errors import CountsError, FileError, ParameterError
-from polyurn.model.names import SIGN, Match, Side, positions, renamed
+from polyurn.errors import CountsError, FileError, ParameterError, StyleWarning
+from polyurn.model.mdm import MDM
+from polyurn.model.names import SIGN, Match, Side, in_words, positions, renamed
+from polyurn.model.opponents import Pathological, QuantitySkew, Shards
+from polyurn.model.populations import IID, Dirichlet, Oracle, Population, SizesLike
+from polyurn.model.style import Style
+from polyurn.partitioning.assign import has_points, held_categories, partition
+from polyurn.partitioning.result import Partition
+from polyurn.sources.clients import Reading, read_clients
+from polyurn.storage.models import Saved, load_saved
 from polyurn.storage.npz_files import read_arrays
+from polyurn.storage.partitions import load_partition
 from polyurn.storage.table_files import read_table
-from polyurn.sweeps.config import DataConfig, SweepConfig
-from polyurn.sweeps.sweep_clients import LEAST_KNOWN, ClientsOfSeed, CodedPoints, read_models
-from polyurn.training.examples import Examples, class_labels
+from polyurn.sweeps.config import ClientsConfig, DataConfig, SweepConfig
+from polyurn.sweeps.run_scores import base_of
+from polyurn.sweeps.sweep_clients import ClientsOfSeed, streams
+from polyurn.training.examples import Examples, check_clients, class_labels
 from polyurn.typed.arrays import ids_of
-from polyurn.typed.declared import Ints
+from polyurn.typed.declared import Bools, Floats, Ints
 from polyurn.typed.json_form import shown
 from polyurn.wording import counted
 
@@ -33,6 +46,10 @@ if TYPE_CHECKING:
     from polyurn.training.losses import PerExample
 
 _SPLIT_SEED = 0  # which points are held out for testing never changes
+# If the MDM knows less than this share of the data, or the data have less than this share of what
+# clients ask for, they do not belong together.
+_LEAST_KNOWN = 0.5
+_TABLES = (".csv", ".tsv", ".gz", ".parquet")
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,19 +130,11 @@ def read_inputs(config: SweepConfig) -> Inputs:
     codes, names, remarks = category_codes(
         values, column_text(parts), models.categories, config.data.match
     )
-    is_whole = len(chosen) == len(table.features)
-    there = CodedPoints(codes[chosen], names, models, config.folder, is_whole)
+    there = CodedPoints(table, chosen, codes[chosen], names, models, config.folder)
     populations: dict[str, ClientsOfSeed] = {}
     for name, entry in config.populations.items():
         try:
-            owners_of = None
-            if entry.column is not None:
-                whose = table.column(entry.column)
-                owners_of = ids_of(whose, f"the column {entry.column!r}")[chosen]
-            of_style = entry.style_features
-            features = table.features if of_style is None else table.column(of_style)
-            given = features[chosen] if entry.style else None
-            populations[name] = there.clients(name, entry, owners_of, given, populations)
+            populations[name] = there.clients(name, entry, populations)
             if text := there.lacking(name):
                 remarks.append(f"[clients.{name}] {text}")
         except ParameterError as error:
@@ -270,7 +279,7 @@ def category_codes(
     code_of = {name: code for code, name in enumerate(categories)}
     unknown = [name for name in names if name not in code_of]
     n_unknown = int(np.isin(texts, unknown).sum()) if unknown else 0
-    if n_unknown > (1 - LEAST_KNOWN) * len(texts):
+    if n_unknown > (1 - _LEAST_KNOWN) * len(texts):
         raise ParameterError(
             f"the MDM knows the categories of {len(texts) - n_unknown:,} of {len(texts):,} points only, "
             f"{what!r} is {unknown[0]!r} for one of the others; expected the columns that it was "
@@ -280,3 +289,187 @@ def category_codes(
     codes = np.array([code_of[name] for name in names], np.int64)[which]
     remark = f"{n_unknown:,} of {len(texts):,} points have categories that the MDM does not have"
     return codes, categories, [f"{remark}: it never draws them"] if unknown else []
+
+
+# ------------------------------------------------------------------------ entries of a TOML file
+
+
+@dataclass(frozen=True)
+class Models:
+    """The MDM and style files that the entries of a sweep name, by entry, and their categories."""
+
+    mdms: Mapping[str, Saved[MDM]]
+    styles: Mapping[str, Saved[Style]]
+    categories: Side | None
+
+
+def read_models(config: SweepConfig) -> Models:
+    """Read the files, whose categories have to have the same names in one order."""
+    mdms: dict[str, Saved[MDM]] = {}
+    styles: dict[str, Saved[Style]] = {}
+    found: list[tuple[str, str, Side]] = []
+    for name, entry in config.populations.items():
+        if entry.mdm is not None:
+            mdms[name] = mdms.get(base_of(name)) or load_saved(config.folder / entry.mdm)
+            found.append((name, entry.mdm, mdms[name].side))
+        if entry.style is not None:
+            styles[name] = load_saved(config.folder / entry.style, Style)
+            found.append((name, entry.style, styles[name].side))
+    for name, entry in config.clients.items():
+        if entry.plausible:
+            drawn = enumerate(_plausible(mdms[name].model, name, entry.plausible), start=1)
+            mdms |= {f"{name}~{i}": replace(mdms[name], model=one) for i, one in drawn}
+    _, first, known = found[0] if found else ("", "", None)
+    for name, file, side in found:
+        if side != known and not (isinstance(side, int) and isinstance(known, int)):
+            raise ParameterError(
+                f"[clients.{name}] expected {file} with the categories of {first}, in their order: "
+                f"{in_words(known or 0)}, got {in_words(side)}"
+            )
+    return Models(mdms, styles, known)
+
+
+def _plausible(mdm: MDM, name: str, n: int) -> tuple[MDM, ...]:
+    try:
+        return mdm.draws(n, rng=zlib.crc32(name.encode()))
+    except ParameterError as error:
+        raise ParameterError(f"[clients.{name}] plausible: {error}") from error
+
+
+@dataclass(frozen=True, eq=False)
+class CodedPoints:
+    """The points that clients are given: rows of a table, and the category of each.
+
+    `names` are those of the categories, if they have some.
+    """
+
+    table: _Table
+    rows: Ints
+    codes: Ints
+    names: Side | None
+    models: Models
+    folder: Path
+
+    def clients(
+        self, name: str, entry: ClientsConfig, earlier: Mapping[str, ClientsOfSeed]
+    ) -> ClientsOfSeed:
+        """The clients of one entry, which the data or a file may have for every seed."""
+        if entry.column is not None:
+            whose = ids_of(self.table.column(entry.column), f"the column {entry.column!r}")
+            owned = Partition.by_owner(whose[self.rows])
+            return lambda _: owned
+        if entry.partition is not None:
+            if len(self.rows) < len(self.table.features):
+                raise ParameterError("a partition needs data with test points of their own")
+            kept = load_partition(self.folder / entry.partition)
+            check_clients(kept, n_points=len(self.codes), name=entry.partition)
+            return lambda _: kept
+        features = None
+        if entry.style is not None:
+            of_style = entry.style_features
+            measured = self.table.features if of_style is None else self.table.column(of_style)
+            features = measured[self.rows]
+        style = self.models.styles[name].model if name in self.models.styles else None
+        fixed = self._fixed(name, entry)
+        other = earlier.get(str(entry.like)) if fixed is None else None
+        if other is None and fixed is None:
+            others = f"one of {', '.join(earlier)}" if earlier else "one that stands above it"
+            raise ParameterError(
+                f"no population {entry.like!r} stands before it in the file; expected {others}"
+            )
+
+        def drawn(seed: int) -> Partition:
+            drawing, cutting, _ = streams(name, seed)
+            like = None if other is None else other(seed)
+            population = fixed
+            if population is None:
+                population = _baseline(entry, self.codes, self.n_categories, like)
+            if entry.n_clients is None and isinstance(population, Oracle):
+                counts = population.counts  # all, in their order
+            else:
+                n_like = 1 if like is None else len(like)
+                counts = population.sample(entry.n_clients or n_like, rng=drawing)
+            asked = sparse.csr_array(held_categories(counts, self.codes))
+            shape = asked.shape[0], max(asked.shape[1], int(self.codes.max()) + 1)
+            wide = sparse.csr_array((asked.data, asked.indices, asked.indptr), shape)
+            with catch_warnings():
+                simplefilter("ignore", StyleWarning)  # it does not know whose clients they are
+                done = partition(self.codes, wide, style=style, features=features, rng=cutting)
+            report = None if done.report is None else done.report.style
+            if report is not None and report.remark is not None:
+                warn(f"[clients.{name}] {report.remark}", StyleWarning, stacklevel=2)
+            return done
+
+        return drawn
+
+    def lacking(self, name: str) -> str:
+        """The message about categories of an MDM of which the data have no points; "" without any."""
+        if name not in self.models.mdms:
+            return ""
+        asked = self.models.mdms[name].model.mean()
+        return lacking_categories(asked, has_points(self.codes, len(asked)), self.names)
+
+    @property
+    def n_categories(self) -> int:
+        known = [saved.model.n_categories for saved in self.models.mdms.values()]
+        return max([int(self.codes.max()) + 1, *known])
+
+    def _fixed(self, name: str, entry: ClientsConfig) -> Population | None:
+        """The population of an entry that does not depend on another's clients under a seed."""
+        if name in self.models.mdms:
+            return self.models.mdms[name].model
+        path = self.folder / str(entry.oracle)
+        if entry.oracle is not None and path.suffix in _TABLES:
+            names = self.names
+            declared = tuple(names) if isinstance(names, Sequence) else self.n_categories
+            return Oracle(read_clients(path, Reading(lambda _: None, over=True), declared).counts)
+        if isinstance(entry.like, str):
+            return None
+        return _baseline(entry, self.codes, self.n_categories, None)
+
+
+def _baseline(
+    entry: ClientsConfig, codes: Ints, n_categories: int, like: Partition | None
+) -> Population:
+    """Clients made from the data's categories; like others, or as large as the entry says."""
+    sizes: SizesLike = [int(entry.like or 0)] if like is None else like.sizes
+    available = np.bincount(codes, minlength=n_categories)
+    if like is not None and entry.kind in ("fitted", "oracle", "iid"):
+        make = {"fitted": fitted_dirichlet, "oracle": Oracle, "iid": IID.like}[entry.kind]
+        return make(like.histograms(codes, n_categories))
+    if entry.hsu is not None:
+        return Dirichlet.hsu(available, sizes, alpha=entry.hsu)
+    if entry.pathological is not None:
+        return Pathological(entry.pathological, available, sizes)
+    if entry.shards is not None:
+        return Shards(entry.shards, available)
+    if entry.quantity_skew is not None:
+        return QuantitySkew(entry.quantity_skew, available)
+    if entry.kind != "dirichlet":
+        return IID.proxy(codes, n_categories=n_categories, sizes=sizes)
+    assert entry.dirichlet is not None
+    alpha = entry.dirichlet * (available > 0)  # of the categories that the data have points of
+    return Dirichlet(alpha, sizes)
+
+
+def lacking_categories(asked: Floats, there: Bools, names: Side | None) -> str:
+    """The message about categories that clients ask for and the data lack; "" without any.
+
+    How much of each is asked for, and whether it is there, have shape (n_categories,). A
+    `ParameterError` if most of it is not.
+    """
+    missing = np.flatnonzero((asked > 0) & ~there)
+    if len(missing) == 0:
+        return ""
+    share = float(asked[missing].sum() / asked.sum())
+    most = int(missing[asked[missing].argmax()])
+    named = repr(names[most]) if isinstance(names, Sequence) else str(most)
+    if share > 1 - _LEAST_KNOWN:
+        raise ParameterError(
+            f"{share:.0%} of what the clients hold are categories that the data have no points of, "
+            f"{named} most of all; expected data with the categories that were modelled"
+        )
+    return (
+        f"{share:.2%} of the points that they ask for are left out: the data have none of "
+        f"{len(missing):,} categories, {named} most of all"
+    )

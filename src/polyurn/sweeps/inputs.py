@@ -32,7 +32,7 @@ from polyurn.sources.clients import Reading, read_clients
 from polyurn.storage.models import Saved, load_saved
 from polyurn.storage.npz_files import read_arrays
 from polyurn.storage.partitions import load_partition
-from polyurn.storage.table_files import read_table
+from polyurn.storage.table_files import naming, read_table
 from polyurn.sweeps.config import ClientsConfig, DataConfig, SweepConfig
 from polyurn.sweeps.run_scores import base_of
 from polyurn.sweeps.sweep_clients import ClientsOfSeed, streams
@@ -87,7 +87,7 @@ class _Table:
     features: NDArray[Any]
     columns: Mapping[str, NDArray[Any]]
     test: tuple[NDArray[Any], NDArray[Any]] | None
-    where: str
+    where: Path
 
     def column(self, name: str) -> NDArray[Any]:
         if name not in self.columns:
@@ -118,15 +118,16 @@ def read_inputs(config: SweepConfig) -> Inputs:
         data = Examples(table.features[chosen], labels[chosen], *test)
     models = read_models(config)
     feature = config.data.category or config.data.label
-    parts = modelled_names([*table.columns], feature, where=table.where)
+    with naming(table.where):
+        parts = modelled_names([*table.columns], feature)
+        columns = [table.column(name) for name in parts]
+        values = columns[0] if len(columns) == 1 else crossed(*columns)
     taken = [name for name in parts if config.data.category is not None and name in owners]
     if taken:
         raise ParameterError(
             f"{table.where}: expected another column for [data] category than the clients', got "
             f"{taken[0]!r}"
         )
-    columns = {name: table.column(name) for name in parts}
-    values = modelled_column(columns, where=table.where)
     codes, names, remarks = category_codes(
         values, column_text(parts), models.categories, config.data.match
     )
@@ -160,7 +161,7 @@ def _points(
     if asked.builtin is not None:
         found = digits().train
         pictures = _shaped(np.asarray(found.features).reshape(-1, 1, 8, 8), asked)
-        return _Table(pictures, {asked.label: found.labels}, None, "the digits data")
+        return _Table(pictures, {asked.label: found.labels}, None, Path("digits"))
     path = folder / str(asked.file)
     if path.suffix == ".npz":
         return _from_npz(asked, path)
@@ -170,7 +171,8 @@ def _points(
     columns = {name: table[name].to_numpy() for name in table.column_names}
     features = np.empty((table.num_rows, 0))
     if not only_labels:
-        modelled = modelled_names([*columns], asked.category or asked.label, where=str(path))
+        with naming(path):
+            modelled = modelled_names([*columns], asked.category or asked.label)
         others = columns.keys() - {asked.label, *modelled, *owners, "client"}
         numeric = [columns[n] for n in columns if n in others and columns[n].dtype.kind in "biuf"]
         if not numeric:
@@ -179,7 +181,7 @@ def _points(
                 f"to use as features, got {shown([*columns])}"
             )
         features = _shaped(np.column_stack(numeric), asked)
-    return _Table(features, columns, None, str(path))
+    return _Table(features, columns, None, path)
 
 
 def _from_npz(asked: DataConfig, path: Path) -> _Table:
@@ -197,7 +199,7 @@ def _from_npz(asked: DataConfig, path: Path) -> _Table:
     if tests:
         test_labels = class_labels(arrays.pop("test_labels"), "test_labels")
         test = (_shaped(arrays.pop("test_features"), asked), test_labels)
-    return _Table(features, arrays, test, str(path))
+    return _Table(features, arrays, test, path)
 
 
 def _shaped(features: NDArray[Any], asked: DataConfig) -> NDArray[Any]:
@@ -229,25 +231,10 @@ def _split(table: _Table, asked: DataConfig) -> tuple[Ints, Ints]:
 # ------------------------------------------------------------------------ the modelled categories
 
 
-def modelled_names(
-    names: Sequence[str], category: str | Sequence[str], *, where: str
-) -> tuple[str, ...]:
+def modelled_names(names: Sequence[str], category: str | Sequence[str]) -> tuple[str, ...]:
     """The columns that [data] category names, found as `--category` is."""
-    try:
-        found = category_columns(names, category, option="[data] category")
-    except CountsError as error:
-        raise ParameterError(f"{where}: [data] category: {error}") from error
+    found = category_columns(names, category, option="[data] category")
     return (found,) if isinstance(found, str) else found
-
-
-def modelled_column(columns: Mapping[str, NDArray[Any]], *, where: str) -> NDArray[Any]:
-    """The modelled feature of each point: the only column, or all of them crossed."""
-    if len(columns) == 1:
-        return next(iter(columns.values()))
-    try:
-        return crossed(*columns.values())
-    except CountsError as error:
-        raise ParameterError(f"{where}: [data] category: {error}") from error
 
 
 def category_codes(

@@ -300,7 +300,10 @@ def test_digits_are_images_and_can_be_given_another_shape():
             {"clients": {"a": {"dirichlet": 0, "sizes": "b"}}},
             "dirichlet as a number above 0 and finite, got 0",
         ),
-        ({"clients": {"a": {"dirichlet": "x", "sizes": "b"}}}, "dirichlet as a number above 0 and finite, got 'x'"),
+        (
+            {"clients": {"a": {"dirichlet": "x", "sizes": "b"}}},
+            "dirichlet as a number above 0 and finite, got 'x'",
+        ),
         ({"clients": {"a": {"iid": "b", "sizes": "b"}}}, "sizes has no meaning with iid"),
         ({"clients": {"a": {"shards": 2}}}, "needs n_clients: how many clients to draw"),
         ({"clients": {"a": {"pathological": 2}}}, "needs sizes: a population above it"),
@@ -321,7 +324,10 @@ def test_digits_are_images_and_can_be_given_another_shape():
         ({"model": 5}, "model as a text, got 5"),
         ({"data": {"file": 7}}, r"\[data\] expected file as a text, got 7"),
         ({"data": {"file": "x.npz", "label": ["a"]}}, "expected label as a text"),
-        ({"data": {"file": "x.npz", "test_share": "x"}}, "test_share as a number from 0 to 1, got 'x'"),
+        (
+            {"data": {"file": "x.npz", "test_share": "x"}},
+            "test_share as a number from 0 to 1, got 'x'",
+        ),
         ({"data": {"file": "x.npz", "shape": "x"}}, "expected shape as a list, got"),
         ({"data": {"file": "x.npz", "shape": 4}}, "expected shape as a list, got"),
         ({"clients": {"a": {"column": 3}}}, r"\[clients.a\] expected column as a text, got 3"),

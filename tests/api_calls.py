@@ -562,12 +562,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         pu.compare_sweeps(runs()).paired, {"first": "iid", "second": "iid", "of": "regret"},
     ),
     "Verdict.pair_sentence": lambda: (
-        pu.compare_sweeps(runs()).pair_sentence,
-        {"first": "iid", "second": "iid", "of": "difference"},
-    ),
-    "Verdict.sentence": lambda: (pu.compare_sweeps(runs()).sentence, {"about": ["iid"]}),
-    "Verdict.regret_sentence": lambda: (
-        pu.compare_sweeps(runs()).regret_sentence, {"about": ["iid"]},
+        pu.compare_sweeps(runs()).pair_sentence, {"first": "iid", "second": "iid"},
     ),
     "answer": lambda: (
         pu.answer,
@@ -582,7 +577,6 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         pu.compare_sweeps,
         {
             "runs": runs(), "true": "true", "metric": "accuracy", "last": 0.5, "target": 0.2,
-            "diverged_score": 0.0, "confidence": 0.95,
         },
     ),
     "concentration": lambda: (pu.concentration, {"counts": COUNTS}),
@@ -651,7 +645,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     ),
     "BestSettings": lambda: _fields(pu.best_settings([record("mdm"), record()])),
     "best_settings": lambda: (pu.best_settings, {
-        "runs": [record("mdm"), record()], "metric": "accuracy", "true": "true", "population": "mdm",
+        "runs": [record("mdm"), record()], "metric": "accuracy", "true": "true",
     }),
     "Partition.with_test": lambda: (
         parts().with_test, {"share": 0.5, "labels": [0] * 200, "rng": 0},

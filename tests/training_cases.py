@@ -5,9 +5,8 @@ import torch
 from torch import nn
 
 from polyurn.partitioning.result import Partition
-from polyurn.training.building import prepare
+from polyurn.training.building import Problem, prepare
 from polyurn.training.examples import Examples
-from polyurn.training.losses import cross_entropy
 
 
 def tabular(*, n_points=400, n_features=5, n_classes=3, seed=0):
@@ -88,4 +87,4 @@ def same_bits(a, b):
 def work(model, data):
     """What an engine is opened with, for a single client."""
     clients = one_client(9)
-    return prepare(model, data, clients, seed=0, loss=cross_entropy, metrics={}, device=None)
+    return prepare(Problem(model, data, metrics={}), clients, seed=0)

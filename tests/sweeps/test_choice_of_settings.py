@@ -8,7 +8,6 @@ import pytest
 
 from polyurn import best_settings
 from polyurn.comparison.estimates import student_estimate
-from polyurn.errors import ParameterError
 from polyurn.storage.run_log import FinishedRun
 from polyurn.sweeps.choice_of_settings import keep_best
 
@@ -84,8 +83,6 @@ def test_pruned_runs_and_the_noise_floor_choose_nothing():
     asked = [*runs("again", {0.4: [0.9]}), *runs("mdm", MDM), run("mdm", 0.8, 0.99, pruned=True)]
     assert best_settings(asked).varied == {"lr": 0.1}
     assert best_settings([run("mdm", 0.8, 0.99, pruned=True)]) is None
-    with pytest.raises(ParameterError, match="no runs on the population 'x'; expected one of mdm"):
-        best_settings(asked, population="x")
 
 
 def test_the_files_have_the_same_choice_and_null_where_one_seed_has_no_interval(tmp_path):
@@ -100,4 +97,4 @@ def test_the_files_have_the_same_choice_and_null_where_one_seed_has_no_interval(
 def test_numbers_do_not_depend_on_the_order_of_runs():
     asked = [*runs("mdm", MDM), *runs("true", TRUE)]
     shuffled = [asked[i] for i in np.random.default_rng(0).permutation(len(asked))]
-    assert best_settings(shuffled, population="mdm") == best_settings(asked)
+    assert best_settings(shuffled) == best_settings(asked)

@@ -247,7 +247,7 @@ def test_clients_match_crossed_columns(tmp_path, category, suffix):
     [
         ("origin,lables", "expected a column 'lables'"),
         (["origin", 3], "category as a text, a list, got 3 at position 1, in place of a text"),
-        ("x,labels", "category: expected texts or whole numbers to cross"),
+        ("x,labels", "points.npz: expected texts or whole numbers to cross"),
         ("client", "another column for .data. category than the clients', got 'client'"),
         ("labels,client", "another column for .data. category than the clients', got 'client'"),
         (["labels", "labels"], "expected different columns to cross, got 'labels' twice"),
@@ -256,7 +256,7 @@ def test_clients_match_crossed_columns(tmp_path, category, suffix):
 def test_columns_that_cannot_be_crossed_are_refused(tmp_path, category, said):
     np.savez(tmp_path / "points.npz", **POINTS, origin=ORIGIN, x=POINTS["features"][:, 0])
     data = {"file": "points.npz", "category": category}
-    with pytest.raises(ParameterError, match=said):
+    with pytest.raises(InputError, match=said):
         read_inputs(parse_config({**TABLE, "data": data}, folder=tmp_path))
 
 
@@ -366,7 +366,7 @@ def test_plausible_mixtures_are_populations_of_their_own(folder):
     assert found["mdm~1"](0).sizes.tolist() == found["mdm"](0).sizes.tolist()  # the same streams
     for entry, line in (
         ({"mdm": "bare.json", "plausible": 2}, r"\[clients.mdm\] plausible: .* standard errors"),
-        ({"mdm": "mdm.json", "plausible": 0}, "plausible as a whole number above 0"),
+        ({"mdm": "mdm.json", "plausible": 0}, "plausible as an integer of at least 1"),
         ({"iid": 3, "plausible": 2}, "plausible has no meaning with iid"),
     ):
         with pytest.raises(ParameterError, match=line):

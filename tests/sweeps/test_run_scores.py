@@ -52,10 +52,13 @@ def test_a_run_that_diverged_has_no_score_however_good_it_was():
 
 
 def test_the_loss_of_a_diverged_run_is_as_far_beyond_the_worst_as_the_best_is_from_it():
-    runs = [run([0.5], loss=[value]) for value in (0.5, 2.0)]
-    assert worst_score(runs, "loss") == pytest.approx(2.0 + 1.5)
-    assert worst_score(runs[:1], "loss") == pytest.approx(0.5 + 1.0)
-    assert worst_score(runs, "accuracy") == 0.0
+    assert worst_score([0.5, 2.0], "loss") == pytest.approx(2.0 + 1.5)
+    assert worst_score([0.5], "loss") == pytest.approx(0.5 + 1.0)
+    assert worst_score([0.5, 2.0], "accuracy") == 0.0
+    diverged = score_runs(
+        [run([0.5], loss=[2.0]), run([0.5], loss=[None], population="iid")], "loss"
+    )
+    assert diverged["iid"][0].popitem()[1].value == pytest.approx(2.0 + 1.0)
 
 
 def test_an_accuracy_is_reached_from_below_and_a_loss_from_above():

@@ -7,8 +7,8 @@ import pytest
 from polyurn.comparison.estimates import Estimate
 from polyurn.sweeps.verdict import Wording, excludes_zero
 
-POINTS = Wording("accuracy", True, 0.95)
-LOSS = Wording("loss", False, 0.9)
+POINTS = Wording("accuracy", True)
+LOSS = Wording("loss", False)
 ALONE = (math.nan, math.nan)
 
 
@@ -31,7 +31,7 @@ def test_which_is_nearer_does_not_depend_on_the_order_of_the_two():
     ("paired", "end"),
     [
         (Estimate(0.003, -0.004, 0.01), "0.3 points (-0.4 to 1.0)"),
-        (Estimate(0.003, *ALONE), "0.3 points, and one seed has no interval"),
+        (Estimate(0.003, *ALONE), "0.3 points (one seed has no interval)"),
         (Estimate(0.0, 0.0, 0.0), "0.0 points (0.0 to 0.0)"),
         (Estimate(math.nan, *ALONE), "they share no run"),
     ],
@@ -41,7 +41,6 @@ def test_without_an_interval_beyond_0_nobody_is_nearer(paired, end):
     assert POINTS.nearer("iid", "mdm", paired) == (
         f"it cannot be told which of mdm and IID clients are nearer: {end}"
     )
-    assert POINTS.loses_more("iid", "mdm", paired).startswith("cannot tell whether")
 
 
 def test_what_cannot_be_told_from_0_is_said_to_be_so():
@@ -59,7 +58,7 @@ def test_a_loss_has_no_points_and_less_of_it_is_a_promise():
     said = LOSS.promises(agreeing(signed))
     assert said == "IID clients promise a loss that is 0.125 too low, mdm clients 0.5 too high"
     assert LOSS.nearer("iid", "mdm", Estimate(0.5, 0.25, 0.75)).endswith(
-        "by 0.5 (90 % interval 0.25 to 0.75)"
+        "by 0.5 (95 % interval 0.25 to 0.75)"
     )
 
 
@@ -97,8 +96,8 @@ def test_a_verb_is_said_once_for_all_that_share_it():
     )
     assert LOSS.promises({name: found[name] for name in "acd"}) == (
         "a clients promise a loss that is 0.05 too high, "
-        "c clients promise a loss off by 0.05 (in both directions), "
-        "d clients off by 0.05 (in both directions)"
+        "c clients are off by 0.05 (in both directions), "
+        "d clients by 0.05 (in both directions)"
     )
 
 
@@ -108,8 +107,8 @@ def test_a_verb_is_said_once_for_all_that_share_it():
         (Estimate(0.0, 0.0, 0.0), "tuning on mdm clients lost nothing in these 4 seeds"),
         (
             Estimate(0.0, *ALONE),
-            "cannot tell whether tuning on mdm clients loses anything: 0.0 points, and one seed has "
-            "no interval",
+            "cannot tell whether tuning on mdm clients loses anything: 0.0 points (one seed has no "
+            "interval)",
         ),
         (
             Estimate(0.001, -0.001, 0.003),

@@ -8,6 +8,7 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import combinations
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,7 +18,7 @@ from rich.text import Text
 import polyurn as pu
 from polyurn.commands.console import fits, parts_that_fit, print_json, say, show, visible
 from polyurn.commands.views import table_of
-from polyurn.comparison.estimates import Estimate
+from polyurn.comparison.estimates import COVERAGE, Estimate
 from polyurn.sweeps.choice_of_settings import keep_best
 from polyurn.sweeps.run_scores import AGAIN, LAST, LOSS
 
@@ -129,17 +130,28 @@ def _names(cells: _Cells) -> list[str]:
 
 def verdict_json(verdict: pu.Verdict) -> dict[str, Any]:
     """The verdict, for JSON; what is not defined is null."""
+    names = [found.population for found in verdict.populations]
     document = {
         "true": verdict.true,
         "metric": verdict.metric,
-        "confidence": verdict.confidence,
+        "confidence": COVERAGE,
         "sentence": verdict.sentence(),
         "regret_sentence": verdict.regret_sentence(),
         "populations": [asdict(found) for found in verdict.populations],
-        "pairs": [asdict(pair) for pair in verdict.pairs()],
+        "pairs": [_pair(verdict, *pair) for pair in combinations(names, 2)],
     }
     finite: dict[str, Any] = json.loads(json.dumps(document), parse_constant=lambda _: None)
     return finite
+
+
+def _pair(verdict: pu.Verdict, first: str, second: str) -> dict[str, Any]:
+    """The first less the second, in their differences and regrets."""
+    return {
+        "first": first,
+        "second": second,
+        "difference": asdict(verdict.paired(first, second)),
+        "regret": asdict(verdict.paired(first, second, of="regret")),
+    }
 
 
 def _with_interval(found: Estimate | str, digits: int) -> tuple[str, str]:

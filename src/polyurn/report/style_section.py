@@ -11,6 +11,7 @@ import altair as alt
 import numpy as np
 
 from polyurn.comparison.comparison_results import SIMULATED
+from polyurn.comparison.estimates import COVERAGE
 from polyurn.model.style import Style
 from polyurn.report import charts
 from polyurn.report.charts import (
@@ -563,7 +564,7 @@ def _forecast(verdict: Verdict, styled: Collection[str]) -> Figure:
         title="The forecast with and without style",
         says=(
             f"How much more {verdict.metric} each population promises than the true clients reach. "
-            f"{_paired(verdict, styled)} Lines are {100 * verdict.confidence:g} % intervals over seeds."
+            f"{_paired(verdict, styled)} Lines are {100 * COVERAGE:g} % intervals over seeds."
             + (" The grey band is how far true clients trained again are off." if floor else "")
         ),
         panels=(Panel(spec_of(band + zero + bars + dots, rows, height=height, **places)),),

@@ -12,7 +12,7 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from polyurn.comparison.estimates import Estimate, mean_and_error
+from polyurn.comparison.estimates import COVERAGE, Estimate, mean_and_error
 from polyurn.report.charts import (
     QUIET,
     Column,
@@ -234,7 +234,7 @@ def _verdict_table(verdict: Verdict) -> Table:
     named = {AGAIN: f"{AGAIN} (noise floor)"}
     return Table(
         f"The verdict: {verdict.metric} on simulated clients beside {verdict.true} ones"
-        f"{', in points' if verdict.wording.in_points else ''}, with {100 * verdict.confidence:g} % "
+        f"{', in points' if verdict.wording.in_points else ''}, with {100 * COVERAGE:g} % "
         "intervals",
         ("", *(named.get(name, name) for name in found)),
         tuple(rows),

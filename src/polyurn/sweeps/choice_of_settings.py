@@ -14,7 +14,6 @@ import numpy as np
 
 from polyurn.comparison.comparison_results import SIMULATED
 from polyurn.comparison.estimates import Estimate, student_estimate
-from polyurn.errors import ParameterError
 from polyurn.storage.documents import json_bytes
 from polyurn.storage.files import write_whole
 from polyurn.storage.run_log import FinishedRun
@@ -112,9 +111,10 @@ def best_settings(
     *,
     metric: str = "accuracy",
     true: str = "true",
-    population: str | None = None,
 ) -> BestSettings | None:
     """The settings to use after a sweep; None without runs.
+
+    They are chosen on the clients of "mdm", or else of the first population that was trained.
 
     Parameters
     ----------
@@ -123,8 +123,6 @@ def best_settings(
         A larger one is better. "loss" is the runs' test loss, of which a smaller one is.
     true : str
         The true clients' population, on which nothing is chosen unless it is the only one.
-    population : str, optional
-        On whose clients the settings are chosen: by default "mdm", or else the first that was trained.
 
     Examples
     --------
@@ -141,11 +139,7 @@ def best_settings(
     simulated = [name for name in names if name != true] or names
     if not simulated:
         return None
-    if population is None:
-        population = SIMULATED if SIMULATED in simulated else simulated[0]
-    if population not in names:
-        known = ", ".join(names)
-        raise ParameterError(f"no runs on the population {population!r}; expected one of {known}")
+    population = SIMULATED if SIMULATED in simulated else simulated[0]
     sign, names_varied = direction(metric), varied(whole)
     scores = {name: _by_settings(found) for name, found in score_runs(whole, metric).items()}
     here = scores[population]

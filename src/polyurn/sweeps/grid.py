@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
-from typing import Any
+from typing import Annotated, Any
 
 from numpy.typing import ArrayLike
 
@@ -44,6 +44,7 @@ from polyurn.training.examples import fingerprint
 from polyurn.training.fedavg import plain
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import numbers, plain_array
+from polyurn.typed.declared import AtLeast
 from polyurn.typed.json_form import Count, shown, to_json
 
 _MOST_JOBS = 10_000
@@ -96,7 +97,7 @@ def sweep_trainer(
     settings: Mapping[str, Any] | None = None,
     grid: Mapping[str, Sequence[Any]] | None = None,
     optuna: OptunaSearch | None = None,
-    n_clients: int | None = None,
+    n_clients: Annotated[int, AtLeast(1)] | None = None,
     features: ArrayLike | None = None,
     match: Match | None = None,
     folder: str | os.PathLike[str] | None = None,
@@ -147,12 +148,17 @@ def sweep_trainer(
     codes = plain_array(labels, "labels")
     if codes.ndim == 0:
         raise ParameterError(f"expected labels of shape (n_points,), got shape {codes.shape}")
-    _check_arguments(grid, optuna, n_jobs, n_clients, populations, seeds)
+    if (grid is None) == (optuna is None):
+        raise ParameterError("expected either a grid or optuna")
+    if n_jobs is not None and not 1 <= abs(n_jobs) <= _MOST_JOBS:
+        raise ParameterError(f"expected n_jobs as a number of runs at a time, got {shown(n_jobs)}")
+    if not populations:
+        raise ParameterError("expected at least one population")
+    if len(seeds) == 0 or len(set(seeds)) != len(seeds):
+        raise ParameterError("expected at least one seed, and different seeds")
     training = trainer if isinstance(trainer, Trainable) else UserTraining(trainer)
-    fixed, features = (
-        dict(settings or {}),
-        None if features is None else numbers(features, "features"),
-    )
+    fixed = dict(settings or {})
+    features = None if features is None else numbers(features, "features")
     clients = clients_by_seed(
         populations, codes, features, seeds=[int(seed) for seed in seeds], n_clients=n_clients,
         true=true, noise_floor=noise_floor, client_test=client_test, match=match,
@@ -174,26 +180,6 @@ def sweep_trainer(
             runner.run_search(studies, points[0], optuna.n_trials, true)
         where = None if folder is None else Path(folder)
         return Sweep(tuple(log.runs), where, tuple(runner.failed))
-
-
-def _check_arguments(
-    grid: object,
-    optuna: object,
-    n_jobs: int | None,
-    n_clients: int | None,
-    populations: Mapping[str, Clients],
-    seeds: Sequence[int],
-) -> None:
-    if (grid is None) == (optuna is None):
-        raise ParameterError("expected either a grid or optuna")
-    if n_jobs is not None and not 1 <= abs(n_jobs) <= _MOST_JOBS:
-        raise ParameterError(f"expected n_jobs as a number of runs at a time, got {shown(n_jobs)}")
-    if n_clients is not None and n_clients < 1:
-        raise ParameterError(f"expected n_clients of at least 1, got {n_clients}")
-    if not populations:
-        raise ParameterError("expected at least one population")
-    if len(seeds) == 0 or len(set(seeds)) != len(seeds):
-        raise ParameterError("expected at least one seed, and different seeds")
 
 
 def _grid_points(

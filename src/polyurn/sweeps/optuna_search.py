@@ -6,7 +6,7 @@ of a run and its line in `runs.jsonl`. Trials that were interrupted are marked a
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -25,7 +25,7 @@ from polyurn.sweeps.trainable import (
 )
 from polyurn.training.fedavg import Evaluation
 from polyurn.typed.arguments import check_options, checked
-from polyurn.typed.declared import AtLeast, check_declared
+from polyurn.typed.declared import AtLeast
 from polyurn.typed.json_form import from_json, is_number, shown, to_json
 
 _FILES = {"journal": "optuna.journal", "sqlite": "optuna.db"}
@@ -66,31 +66,6 @@ class OptunaSearch:
     def __post_init__(self) -> None:
         if not self.space:
             raise ParameterError("expected a space of at least one setting")
-        check_declared(self)
-        for name, bounds in self.space.items():
-            _check_bounds(name, bounds)
-
-
-def _check_bounds(name: str, bounds: Mapping[str, Any]) -> None:
-    known = {"choices"} if "choices" in bounds else {"low", "high", "log", "step"}
-    if not known - {"log", "step"} <= set(bounds) <= known:
-        raise ParameterError(
-            f"expected low and high (and log or step), or choices, for {name}, got {', '.join(bounds)}"
-        )
-    if "choices" in bounds:
-        choices = bounds["choices"]
-        if isinstance(choices, str) or not isinstance(choices, Sequence) or not choices:
-            raise ParameterError(f"expected choices for {name} as a list, got {shown(choices)}")
-        return
-    low, high, step = bounds["low"], bounds["high"], bounds.get("step")
-    if not (is_number(low) and is_number(high) and low <= high):
-        raise ParameterError(
-            f"expected numbers low <= high for {name}, got {shown(low)} and {shown(high)}"
-        )
-    if bounds.get("log") and (low <= 0 or step is not None):
-        raise ParameterError(f"expected low above 0 and no step for {name}, which is log")
-    if step is not None and (not is_number(step) or step <= 0):
-        raise ParameterError(f"expected step above 0 for {name}, got {shown(step)}")
 
 
 def extremes(search: OptunaSearch, training: Trainable, settings: RunSettings) -> list[RunSettings]:
@@ -107,8 +82,8 @@ def extremes(search: OptunaSearch, training: Trainable, settings: RunSettings) -
     _sampler(search, (0, 0))
     _pruner(search)
     values = {
-        name: list(bounds["choices"]) if "choices" in bounds else [bounds["low"], bounds["high"]]
-        for name, bounds in search.space.items()
+        name: getattr(found, "choices", None) or [found.low, found.high]
+        for name, found in _distributions(search).items()
     }
     longest = max(map(len, values.values()))
     return [
@@ -197,10 +172,9 @@ def run_trial(
     # of trials so far, which depends on the order in which workers ask. Populations share the seeds, so
     # that their draws can be compared.
     study.sampler = _sampler(search, (task.seed, turn))
-    trial = study.ask()
+    trial = study.ask(_distributions(search))
     trial.set_user_attr("turn", turn)
-    chosen = {name: _suggested(trial, name, bounds) for name, bounds in search.space.items()}
-    whole = training.whole({**settings, **chosen})
+    whole = training.whole({**settings, **trial.params})
     last = training.n_rounds(whole)
 
     def watch(evaluation: Evaluation) -> bool:
@@ -232,12 +206,26 @@ def _score(run: FinishedRun, metric: str) -> float:
     return -math.inf if value is None else value
 
 
-def _suggested(trial: Any, name: str, bounds: Mapping[str, Any]) -> Any:
-    if "choices" in bounds:
-        return trial.suggest_categorical(name, list(bounds["choices"]))
-    whole = isinstance(bounds["low"], int) and isinstance(bounds["high"], int)
-    suggest = trial.suggest_int if whole else trial.suggest_float
-    return suggest(name, **bounds)
+def _distributions(search: OptunaSearch) -> dict[str, Any]:
+    """The ranges of a search as Optuna's, which checks them."""
+    known, found = _optuna().distributions, {}
+    for name, bounds in search.space.items():
+        ends = [bounds[end] for end in ("low", "high") if end in bounds]
+        kind = known.FloatDistribution
+        if "choices" in bounds:
+            kind = known.CategoricalDistribution
+        elif all(isinstance(end, int) for end in ends):
+            kind = known.IntDistribution
+        try:
+            if isinstance(bounds.get("choices"), str) or not all(map(is_number, ends)):
+                raise TypeError(f"got {shown(dict(bounds))}")
+            found[name] = kind(**bounds)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ParameterError(
+                "expected numbers low and high (and log or step), or a list of choices, for "
+                f"{name}: {error}"
+            ) from error
+    return found
 
 
 def _sampler(search: OptunaSearch, words: tuple[int, int]) -> Any:

@@ -1,14 +1,12 @@
 """A sweep with our own engines: what its workers run, which write nothing."""
 
 import hashlib
-import json
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from polyurn.errors import MissingDependencyError, ParameterError
+from polyurn.errors import MissingDependencyError
 from polyurn.model.names import Match
 
 try:
@@ -30,10 +28,10 @@ from polyurn.sweeps.trainable import (
     finished_run,
     function_fingerprint,
 )
-from polyurn.training.building import build, prepare
+from polyurn.training.building import Problem, build, prepare
 from polyurn.training.engines.choice import suits_batching
 from polyurn.training.engines.vectors import layout
-from polyurn.training.engines.worker import check_batches
+from polyurn.training.engines.worker import check_cohorts
 from polyurn.training.examples import Examples
 from polyurn.training.fedavg import COLUMN_FIELDS, EngineName, Evaluation, FedAvg
 from polyurn.training.federated import client_metrics, train_columns
@@ -42,19 +40,12 @@ from polyurn.training.networks import ModelFunction
 from polyurn.training.server_optimizer import check_server
 from polyurn.typed.arguments import checked
 from polyurn.typed.json_form import Count
-from polyurn.wording import counted
 
 
-@dataclass(frozen=True, eq=False)
-class Training:
-    """The data and settings that all runs of a sweep share, as they are sent to workers."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Training(Problem):
+    """What all runs of a sweep share, as it is sent to workers."""
 
-    model: ModelFunction | str
-    data: Examples
-    loss: PerExample
-    metrics: Mapping[str, PerExample]
-    engine: EngineName
-    device: str | None
     tests_clients: bool = False
     started_by: int = field(default_factory=os.getpid)  # the sweep's own process
 
@@ -67,7 +58,7 @@ class Training:
         return (*self.metrics, *(client_metrics(self.metrics) if self.tests_clients else ()))
 
     def described(self) -> dict[str, Any]:
-        module = build(self.model, self.data, seed=0)
+        module = build(self, seed=0)
         return {
             "data": self.data.fingerprint(),
             "model": {name: list(value.shape) for name, value in module.state_dict().items()},
@@ -83,23 +74,20 @@ class Training:
         return FedAvg.from_json(settings).to_json()
 
     def check(self, points: Sequence[RunSettings], clients: ClientsBySeed) -> None:
-        module = build(self.model, self.data, seed=0, loss=self.loss)
+        module = build(self, seed=0)
         found, settings = layout(module), [FedAvg.from_json(point) for point in points]
         for (name, _), held in clients.items():
             for point in settings:
-                if point.cohort_size > len(held):
-                    raise ParameterError(
-                        f"{name}: expected a cohort of at most {counted(len(held), 'client')}, "
-                        f"got {point.cohort_size}"
-                    )
-                check_batches(point, module, held.sizes)
-        fields = ("server_optimizer", "server_options", "server_learning_rate")
-        servers = {json.dumps([getattr(one, name) for name in fields]): one for one in settings}
-        for point in servers.values():
+                check_cohorts(point, module, held, name=name)
+        for point in settings:
             check_server(point, found, found.pack(module))
 
     def columns(self, task: Task) -> frozenset[str]:
-        return COLUMN_FIELDS if self._engine(task) == "batched" else frozenset()
+        engine = self.engine
+        if engine == "auto":
+            work = prepare(self, task.clients, seed=task.seed)
+            engine = "batched" if suits_batching(work) else "workers"
+        return COLUMN_FIELDS if engine == "batched" else frozenset()
 
     def n_rounds(self, settings: RunSettings) -> int:
         return int(settings["n_rounds"])
@@ -108,41 +96,24 @@ class Training:
         self, task: Task, columns: Sequence[RunSettings], on_round: OnRound | None = None
     ) -> list[EndedRun]:
         end_with(self.started_by)
-        started, curve = time.perf_counter(), list[Evaluation]()
+        pruned = False
 
-        def watch(_: int, evaluation: Evaluation) -> None:
-            curve.append(evaluation)
-            if on_round is not None and on_round(evaluation):
-                raise _CutShortError
+        def watch(_: int, evaluation: Evaluation) -> bool:
+            nonlocal pruned
+            pruned = on_round is not None and on_round(evaluation)
+            return pruned
 
-        try:
-            runs = train_columns(
-                [FedAvg.from_json(settings) for settings in columns], self.model, self.data,
-                task.clients, seed=task.seed, loss=self.loss, metrics=self.metrics, n_workers=1,
-                engine=self.engine, device=self.device, on_round=watch,
-            )  # fmt: skip
-        except _CutShortError:
-            named: dict[str, Any] = {"seconds": time.perf_counter() - started, "pruned": True}
-            engine, names = self._engine(task), self.metric_names
-            return [finished_run(task, columns[0], curve, engine=engine, names=names, **named)]
+        settings = [FedAvg.from_json(point) for point in columns]
+        runs = train_columns(
+            settings, self, task.clients, seed=task.seed, n_workers=1, on_round=watch
+        )
         return [
             finished_run(
-                task, settings, run.curve, engine=run.engine, seconds=run.seconds,
-                names=run.metric_names, diverged_at=run.diverged_at,
+                task, point, run.curve, engine=run.engine, seconds=run.seconds,
+                names=run.metric_names, diverged_at=run.diverged_at, pruned=pruned,
             )
-            for settings, run in zip(columns, runs, strict=True)
+            for point, run in zip(columns, runs, strict=True)
         ]  # fmt: skip
-
-    def _engine(self, task: Task) -> str:
-        if self.engine != "auto":
-            return self.engine
-        named: dict[str, Any] = {"loss": self.loss, "metrics": self.metrics, "device": self.device}
-        work = prepare(self.model, self.data, task.clients, seed=task.seed, **named)
-        return "batched" if suits_batching(work) else "workers"
-
-
-class _CutShortError(Exception):
-    """A search has seen enough of a run."""
 
 
 @checked
@@ -231,8 +202,8 @@ def sweep(
     [('again', 0.01), ('again', 0.1), ('iid', 0.01), ('iid', 0.1), ('true', 0.01), ('true', 0.1)]
     """
     training = Training(
-        model, data, loss, metrics or {"accuracy": accuracy}, engine, device,
-        tests_clients=client_test is not None,
+        model=model, data=data, loss=loss, metrics=metrics or {"accuracy": accuracy}, engine=engine,
+        device=device, tests_clients=client_test is not None,
     )  # fmt: skip
     return sweep_trainer(
         training, data.labels, features=data.features, settings=settings.to_json(),

@@ -52,14 +52,13 @@ def score_runs(
     *,
     last: float = LAST,
     target: float | None = None,
-    diverged_score: float | None = None,
 ) -> Scores:
     """The scores of runs by population, seed and settings; see `compare_sweeps`."""
     whole = [run for run in runs if not run.pruned]
-    worst = worst_score(whole, metric, last=last) if diverged_score is None else diverged_score
+    values = [score(run, metric, last=last) for run in whole]
+    worst = worst_score([value for value in values if value is not None], metric)
     scores: Scores = {}
-    for run in whole:
-        value = score(run, metric, last=last)
+    for run, value in zip(whole, values, strict=True):
         reached = None if target is None else round_reached(run, metric, target)
         by_seed = scores.setdefault(run.population, {}).setdefault(run.seed, {})
         key = json.dumps(dict(run.settings), sort_keys=True)
@@ -82,11 +81,9 @@ def score(run: FinishedRun, metric: str, *, last: float = LAST) -> float | None:
     return math.fsum(values) / n
 
 
-def worst_score(runs: Iterable[FinishedRun], metric: str, *, last: float = LAST) -> float:
-    """The score of a run that diverged, among these runs: see `compare_sweeps`."""
-    whole = (run for run in runs if not run.pruned)
-    found = (score(run, metric, last=last) for run in whole)
-    values = [direction(metric) * value for value in found if value is not None]
+def worst_score(values: Iterable[float], metric: str) -> float:
+    """The score of a run that diverged, beside the others' scores: see `compare_sweeps`."""
+    values = [direction(metric) * value for value in values]
     low, high = min(values, default=0.0), max(values, default=0.0)
     if metric != LOSS and low >= 0:
         return 0.0

@@ -6,11 +6,10 @@ intervals and sentences. Nothing is trained or read here.
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from statistics import fmean
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 
@@ -32,7 +31,7 @@ from polyurn.sweeps.run_scores import (
     score_runs,
 )
 from polyurn.typed.arguments import checked
-from polyurn.typed.declared import Floats
+from polyurn.typed.declared import Between, Floats
 from polyurn.wording import capital, counted
 
 _OWN_WORDS = ("cannot", "it", "the", "there", "tuning")  # not the name of a population
@@ -83,20 +82,6 @@ class PopulationVerdict:
     n_reached_true: int | None = None
 
 
-@dataclass(frozen=True)
-class PairVerdict:
-    """Two populations against each other, seed by seed.
-
-    Both estimates are those of the first less those of the second: above 0, the second is nearer, or
-    loses less.
-    """
-
-    first: str
-    second: str
-    difference: Estimate
-    regret: Estimate
-
-
 @checked
 @dataclass(frozen=True)
 class Verdict:
@@ -108,8 +93,6 @@ class Verdict:
     populations : tuple of PopulationVerdict
         The noise floor "again" first, if there is one, then the smallest difference first; last those
         without a run in common with the true clients, whose estimates are NaN.
-    confidence : float
-        What intervals cover.
     scores : mapping of population to seed to settings to float
         What the runs scored.
     """
@@ -117,7 +100,6 @@ class Verdict:
     true: str
     metric: str
     populations: tuple[PopulationVerdict, ...]
-    confidence: float = 0.95
     scores: Mapping[str, Mapping[int, Mapping[str, float]]] = field(
         default_factory=dict, repr=False, compare=False
     )
@@ -147,7 +129,7 @@ class Verdict:
     @property
     def wording(self) -> "Wording":
         """How the verdict's numbers are said; a metric between 0 and 1 in points."""
-        return Wording.of(self.metric, self.scores, self.confidence)
+        return Wording.of(self.metric, self.scores)
 
     def paired(
         self, first: str, second: str, *, of: Literal["difference", "regret"] = "difference"
@@ -169,14 +151,12 @@ class Verdict:
         measured = regret if of == "regret" else mean_difference
         sign, values = direction(self.metric), []
         tables = [self.scores[name] for name in (first, second, self.true)]
-        for seed in sorted(set.intersection(*(set(table) for table in tables))):
-            common = sorted(set.intersection(*(set(table[seed]) for table in tables)))
-            if common:
-                one, other, true = (
-                    np.array([sign * table[seed][key] for key in common]) for table in tables
-                )
-                values.append(measured(one, true) - measured(other, true))
-        return student_estimate(values, confidence=self.confidence)
+        for seed, keys in _shared(*tables):
+            one, other, true = (
+                np.array([sign * table[seed][key] for key in keys]) for table in tables
+            )
+            values.append(measured(one, true) - measured(other, true))
+        return student_estimate(values)
 
     def measures(self, found: PopulationVerdict) -> dict[str, Estimate | str]:
         """What tables say about a population, in their order; differences of a fraction in points."""
@@ -201,22 +181,9 @@ class Verdict:
             cells["no counterpart"] = str(found.n_missing)
         return cells
 
-    def pairs(self) -> tuple[PairVerdict, ...]:
-        """Every two populations against each other."""
-        names = [v.population for v in self.populations]
-        return tuple(
-            PairVerdict(
-                first, second, self.paired(first, second), self.paired(first, second, of="regret")
-            )
-            for first, second in combinations(names, 2)
-        )
-
-    def sentence(self, *, about: Sequence[str] | None = None) -> str:
-        """What training on each population promises, and which is nearer to the true clients.
-
-        It speaks of the populations `about`, by default of all; the noise floor is always mentioned.
-        """
-        wording, shown = self.wording, self._shown(about)
+    def sentence(self) -> str:
+        """What training on each population promises, and which is nearer to the true clients."""
+        wording, shown = self.wording, self._shown()
         floor = wording.floor(self.floor.difference) if self.floor and self.floor.n_seeds else ""
         if not shown:
             nobody = "there are no simulated clients to judge"
@@ -228,19 +195,14 @@ class Verdict:
         parts += [self._of_the_fit(v.population) for v in shown]
         return _sentences([part for part in parts if part])
 
-    def pair_sentence(
-        self, first: str, second: str, *, of: Literal["difference", "regret"] = "difference"
-    ) -> str:
-        """Which of two populations is nearer to the true clients, or loses less, if one can tell."""
-        paired = self.paired(first, second, of=of)
-        if of == "regret":
-            return self.wording.loses_more(first, second, paired)
-        return self.wording.nearer(first, second, paired)
+    def pair_sentence(self, first: str, second: str) -> str:
+        """Which of two populations is nearer to the true clients, if one can tell."""
+        return self.wording.nearer(first, second, self.paired(first, second))
 
-    def regret_sentence(self, *, about: Sequence[str] | None = None) -> str:
+    def regret_sentence(self) -> str:
         """What tuning on each population would lose; empty without simulated clients."""
         loses = self.wording.loses
-        parts = [loses(v.population, v.regret, n_seeds=v.n_seeds) for v in self._shown(about)]
+        parts = [loses(v.population, v.regret, n_seeds=v.n_seeds) for v in self._shown()]
         return _sentences(["; ".join(parts)]) if parts else ""
 
     def _of_the_fit(self, base: str) -> str:
@@ -248,20 +210,20 @@ class Verdict:
         drawn = [name for name in self.scores if base_of(name) == base != name]
         mine, more = self.scores[base], []
         for table in (self.scores[name] for name in drawn):
-            runs = [
-                (s, key) for s in mine.keys() & table.keys() for key in mine[s].keys() & table[s]
+            apart = [
+                table[s][key] - mine[s][key] for s, keys in _shared(mine, table) for key in keys
             ]
-            more += [fmean(table[s][key] - mine[s][key] for s, key in runs)] if runs else []
+            more += [fmean(apart)] if apart else []
         if not more:
             return ""
         span = f"{self.wording.number(min(more))} to {self.wording.amount(max(more))}"
         mixtures = counted(len(more), "plausible mixture promises", "plausible mixtures promise")
         return f"{mixtures} {span} more than {base}: so much hangs on the fit"
 
-    def _shown(self, about: Sequence[str] | None) -> list[PopulationVerdict]:
+    def _shown(self) -> list[PopulationVerdict]:
         """The populations of a sentence: the farthest first, last the one they are held against."""
-        shown = [v for v in self.simulated if about is None or v.population in about]
-        shown = [v for v in shown if base_of(v.population) not in {*self.scores} - {v.population}]
+        bases = {v: base_of(v.population) for v in self.simulated}
+        shown = [v for v, base in bases.items() if base == v.population or base not in self.scores]
         return sorted(shown, key=lambda v: (v is self.reference, -v.difference.value))
 
 
@@ -271,10 +233,8 @@ def compare_sweeps(
     *,
     true: str = "true",
     metric: str = "accuracy",
-    last: float = LAST,
+    last: Annotated[float, Between(0, 1)] = LAST,
     target: float | None = None,
-    diverged_score: float | None = None,
-    confidence: float = 0.95,
 ) -> Verdict:
     """Say how well each population predicts the true clients.
 
@@ -290,14 +250,11 @@ def compare_sweeps(
     metric : str
         A larger one is better. "loss" is the runs' test loss, of which a smaller one is.
     last : float
-        A run scores the mean of its last evaluations: this share of them, rounded up. One evaluation
-        swings with the cohort before it.
+        A run scores the mean of its last evaluations: this share of them, rounded up, and at least one.
+        One evaluation swings with the cohort before it. A run that diverged scores 0; if a run scores
+        less, and for the loss, as far beyond the worst run as the best is from it.
     target : float, optional
         The metric to reach, for `rounds_to_target`. A run that diverged does not reach it.
-    diverged_score : float, optional
-        The metric of a run that diverged. By default 0; if a run scores less, and for the loss, as far
-        beyond the worst run as the best is from it.
-    confidence : float
 
     Examples
     --------
@@ -318,20 +275,19 @@ def compare_sweeps(
     >>> f"{verdict.paired('iid', 'mdm'):.1%}"
     '7.7% (7.7% to 7.7%)'
     """
-    _check(last, target, diverged_score, confidence)
-    scores = score_runs(runs, metric, last=last, target=target, diverged_score=diverged_score)
+    if target is not None and not math.isfinite(target):
+        raise ParameterError(f"expected target as a finite number, got {target}")
+    scores = score_runs(runs, metric, last=last, target=target)
     if true not in scores:
         there = f"choose one of {', '.join(scores)}" if scores else "run the sweep first"
         raise ParameterError(f"no runs on the population {true!r}; {there}")
     found = [
-        _population(name, scores[name], scores[true], metric, target, confidence)
+        _population(name, scores[name], scores[true], metric, target)
         for name in scores
         if name != true
     ]
-    if not found:
-        raise ParameterError(f"only the population {true!r} was trained: nothing to compare")
     if not any(verdict.n_seeds for verdict in found):
-        names = ", ".join(repr(verdict.population) for verdict in found)
+        names = ", ".join(repr(verdict.population) for verdict in found) or "no other population"
         raise ParameterError(
             f"{names} has no run with the seed and settings of a true one; "
             "repeat the sweep with the same seeds and settings for both"
@@ -341,21 +297,7 @@ def compare_sweeps(
         for name, seeds in scores.items()
     }
     found.sort(key=lambda v: (v.population != AGAIN, v.n_seeds == 0, v.difference.value))
-    return Verdict(true, metric, tuple(found), confidence, values)
-
-
-def _check(
-    last: float, target: float | None, diverged_score: float | None, confidence: float
-) -> None:
-    if not 0 < last <= 1:
-        raise ParameterError(
-            f"expected last as a share of the evaluations, above 0 and at most 1, got {last}"
-        )
-    if not 0 < confidence < 1:
-        raise ParameterError(f"expected confidence between 0 and 1, got {confidence}")
-    for name, value in (("target", target), ("diverged_score", diverged_score)):
-        if value is not None and not math.isfinite(value):
-            raise ParameterError(f"expected {name} as a finite number, got {value}")
+    return Verdict(true, metric, tuple(found), values)
 
 
 def _population(
@@ -364,26 +306,23 @@ def _population(
     true: Mapping[int, Mapping[str, RunScore]],
     metric: str,
     target: float | None,
-    confidence: float,
 ) -> PopulationVerdict:
     """The verdict on one population, from scores by seed and settings."""
-    sign, best, n_missing = direction(metric), list[float](), 0
+    sign, best = direction(metric), list[float]()
     pairs: list[list[tuple[RunScore, RunScore]]] = []  # of the settings that both have, by seed
     by_settings: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for seed in sorted({*simulated, *true}):
-        here, there = simulated.get(seed, {}), true.get(seed, {})
-        n_missing += len(here.keys() ^ there.keys())
-        if common := sorted(here.keys() & there.keys()):
-            pairs.append([(here[key], there[key]) for key in common])
-            best.append(max(sign * one.value for one in there.values()))
-        for key in common:
+    for seed, keys in _shared(simulated, true):
+        here, there = simulated[seed], true[seed]
+        pairs.append([(here[key], there[key]) for key in keys])
+        best.append(max(sign * one.value for one in there.values()))
+        for key in keys:
             by_settings[key].append((here[key].value, there[key].value))
+    n_runs = sum(len(by) for table in (simulated, true) for by in table.values())
     values = [np.array([(a.value, b.value) for a, b in one]).T for one in pairs]
     means = np.array([np.mean(one, axis=0) for one in by_settings.values()]).reshape(-1, 2).T
 
     def over_seeds(found: Iterable[float]) -> Estimate:
-        known = [value for value in found if not math.isnan(value)]
-        return student_estimate(known, confidence=confidence)
+        return student_estimate([value for value in found if not math.isnan(value)])
 
     ranks = over_seeds(rank_correlation(a, b) for a, b in values)
 
@@ -406,11 +345,18 @@ def _population(
         ),
         n_diverged=n_of("diverged", 0),
         n_diverged_true=n_of("diverged", 1),
-        n_missing=n_missing,
+        n_missing=n_runs - 2 * sum(map(len, pairs)),
         rounds_to_target=None if target is None else over_seeds(map(rounds_apart, pairs)),
         n_reached=None if target is None else n_of("reached", 0),
         n_reached_true=None if target is None else n_of("reached", 1),
     )
+
+
+def _shared(*tables: Mapping[int, Mapping[str, Any]]) -> Iterator[tuple[int, list[str]]]:
+    """Each seed under which all populations share settings, and these."""
+    for seed in sorted(set.intersection(*(set(table) for table in tables))):
+        if keys := sorted(set.intersection(*(set(table[seed]) for table in tables))):
+            yield seed, keys
 
 
 def _sentences(parts: Iterable[str]) -> str:
@@ -429,19 +375,13 @@ class Wording:
 
     metric: str
     in_points: bool
-    confidence: float
 
     @classmethod
-    def of(
-        cls,
-        metric: str,
-        scores: Mapping[str, Mapping[Any, Mapping[Any, float]]],
-        confidence: float = COVERAGE,
-    ) -> Self:
+    def of(cls, metric: str, scores: Mapping[str, Mapping[Any, Mapping[Any, float]]]) -> Self:
         """The wording of scores by population and what else; those of a fraction are in points."""
         values = [v for by in scores.values() for one in by.values() for v in one.values()]
         fraction = metric != LOSS and all(0 <= value <= 1 + _ABOVE_ONE for value in values)
-        return cls(metric, fraction, confidence)
+        return cls(metric, fraction)
 
     def number(self, value: float) -> str:
         """A difference in the metric, without its unit."""
@@ -458,11 +398,15 @@ class Wording:
         """A difference in the metric with its unit."""
         return f"{self.number(value)} points" if self.in_points else self.number(value)
 
-    def estimate(self, found: Estimate) -> str:
-        """A difference with its unit, and the interval behind it if there is one."""
+    def interval(self, found: Estimate) -> str:
+        """The ends of an interval, which one seed does not have."""
         if not has_interval(found):
-            return self.amount(found.value)
-        return f"{self.amount(found.value)} ({self.number(found.low)} to {self.number(found.high)})"
+            return "one seed has no interval"
+        return f"{self.number(found.low)} to {self.number(found.high)}"
+
+    def estimate(self, found: Estimate) -> str:
+        """A difference with its unit and its interval."""
+        return f"{self.amount(found.value)} ({self.interval(found)})"
 
     def promises(self, found: Mapping[str, tuple[Estimate, Estimate]]) -> str:
         """What the clients of each population promise too much or too little of the metric.
@@ -471,14 +415,11 @@ class Wording:
         The number is the absolute difference, as the noise floor's is. Where the signed one is smaller,
         because errors cancel over settings or seeds, nothing is promised: they "are off by" it.
         """
-        loss, parts, before = self.metric == LOSS, [], ""
+        promise = "promise a loss that is " if self.metric == LOSS else "promise "
+        parts, before = [], ""
         for name, (signed, absolute) in found.items():
-            if abs(signed.value) >= _ALL * absolute.value:
-                verb, again = ("promise a loss that is " if loss else "promise "), ""
-            else:
-                verb, again = (
-                    ("promise a loss off by ", "off by ") if loss else ("are off by ", "by ")
-                )
+            one_way = abs(signed.value) >= _ALL * absolute.value
+            verb, again = (promise, "") if one_way else ("are off by ", "by ")
             amount, way = self.amount(absolute.value), self._way(signed, absolute)
             parts.append(f"{_clients(name)} {again if verb == before else verb}{amount} {way}")
             before = verb
@@ -492,10 +433,17 @@ class Wording:
         """Which of two populations is nearer to the true clients, by their difference."""
         # In the passive: the headline joins it to what clients are, and it is not they who cannot tell.
         unknown = f"it cannot be told which of {_called(second)} and {_clients(first)} are nearer"
-        return self._paired(
-            first, second, paired, unknown,
-            "{second} are nearer to the true ones than {first} by {amount} ({interval})",
-        )  # fmt: skip
+        if math.isnan(paired.value):
+            return f"{unknown}: they share no run"
+        if not excludes_zero(paired):
+            return f"{unknown}: {self.estimate(paired)}"
+        if paired.value < 0:
+            first, second = second, first
+            paired = Estimate(-paired.value, -paired.high, -paired.low)
+        return (
+            f"{_clients(second)} are nearer to the true ones than {_clients(first)} by "
+            f"{self._known(paired)}"
+        )
 
     def loses(self, name: str, regret: Estimate, *, n_seeds: int) -> str:
         """What is lost by the settings that win on these clients, if that can be told from nothing.
@@ -506,29 +454,8 @@ class Wording:
         if has_interval(regret) and max(abs(regret.low), abs(regret.high)) < _ROUNDING:
             return f"{what} lost nothing in these {counted(n_seeds, 'seed')}"
         if not excludes_zero(regret):
-            return f"cannot tell whether {what} loses anything: {self._open(regret)}"
-        return f"{what} loses {self.amount(regret.value)} ({self._interval(regret)})"
-
-    def loses_more(self, first: str, second: str, paired: Estimate) -> str:
-        """Whose settings lose more on the true clients, if that can be told."""
-        unknown = f"cannot tell whether tuning on {first} or {second} loses more"
-        return self._paired(
-            first, second, paired, unknown,
-            "tuning on {first} loses {amount} more than on {second} ({interval})",
-        )  # fmt: skip
-
-    def _paired(self, first: str, second: str, paired: Estimate, unknown: str, known: str) -> str:
-        """What a paired difference says: who has more of it is `first` in the text `known`."""
-        if math.isnan(paired.value):
-            return f"{unknown}: they share no run"
-        if not excludes_zero(paired):
-            return f"{unknown}: {self._open(paired)}"
-        if paired.value < 0:
-            first, second = second, first
-            paired = Estimate(-paired.value, -paired.high, -paired.low)
-        amount, interval = self.amount(paired.value), self._interval(paired)
-        clients = {"first": _clients(first), "second": _clients(second)}
-        return known.format(amount=amount, interval=interval, **clients)
+            return f"cannot tell whether {what} loses anything: {self.estimate(regret)}"
+        return f"{what} loses {self._known(regret)}"
 
     def _way(self, signed: Estimate, absolute: Estimate) -> str:
         """In which direction clients mislead, if that can be told."""
@@ -539,15 +466,9 @@ class Wording:
         mostly = abs(signed.value) >= _MOST * absolute.value and excludes_zero(signed)
         return f"(mostly {way})" if mostly else "(in both directions)"
 
-    def _open(self, found: Estimate) -> str:
-        """A difference that may be 0, or that nobody knows the interval of."""
-        if has_interval(found):
-            return self.estimate(found)
-        return f"{self.amount(found.value)}, and one seed has no interval"
-
-    def _interval(self, found: Estimate) -> str:
-        shown = f"{self.number(found.low)} to {self.number(found.high)}"
-        return f"{100 * self.confidence:g} % interval {shown}"
+    def _known(self, found: Estimate) -> str:
+        """A difference that is not 0, with what its interval covers."""
+        return f"{self.amount(found.value)} ({100 * COVERAGE:g} % interval {self.interval(found)})"
 
 
 def _clients(name: str) -> str:

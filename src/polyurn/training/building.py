@@ -5,6 +5,7 @@ Nothing is trained here.
 
 import copy
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,23 +19,27 @@ from polyurn.training import schedule
 from polyurn.training.engines.vectors import layout
 from polyurn.training.engines.worker import TensorPoints, Work, alone
 from polyurn.training.examples import Examples, class_labels
-from polyurn.training.losses import PerExample, cross_entropy
+from polyurn.training.fedavg import EngineName
+from polyurn.training.losses import PerExample, accuracy, cross_entropy
 from polyurn.training.networks import ModelFunction, named_model
 from polyurn.typed.json_form import shown
 
 
-def prepare(
-    model: ModelFunction | str,
-    data: Examples,
-    clients: Partition,
-    *,
-    seed: int,
-    loss: PerExample,
-    metrics: Mapping[str, PerExample],
-    device: str | None,
-) -> Work:
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is trained, on which data, and how that is measured; see `train`."""
+
+    model: ModelFunction | str
+    data: Examples
+    loss: PerExample = cross_entropy
+    metrics: Mapping[str, PerExample] = field(default_factory=lambda: {"accuracy": accuracy})
+    engine: EngineName = "auto"
+    device: str | None = None
+
+
+def prepare(problem: Problem, clients: Partition, *, seed: int) -> Work:
     """The model with its first weights, and the data as tensors of its type, on the device."""
-    module = build(model, data, seed=seed, loss=loss)
+    module, data, device = build(problem, seed=seed), problem.data, problem.device
     try:
         target = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     except RuntimeError as error:
@@ -49,13 +54,12 @@ def prepare(
         )
     )
     found = layout(module, channels_last=_takes_channels_last(module, points))
-    return Work(module, found, points, clients, loss, dict(metrics), seed)
+    return Work(module, found, points, clients, problem.loss, dict(problem.metrics), seed)
 
 
-def build(
-    model: ModelFunction | str, data: Examples, *, seed: int, loss: PerExample | None = None
-) -> nn.Module:
-    """The model with the first weights of a seed; its outputs suit the labels, if the loss is known."""
+def build(problem: Problem, *, seed: int) -> nn.Module:
+    """The model with the first weights of a seed, whose outputs suit the labels."""
+    model, data = problem.model, problem.data
     if isinstance(model, nn.Module) or not (isinstance(model, str) or callable(model)):
         raise ParameterError(
             f"expected a model's name, or a function that builds one, got {shown(model)}"
@@ -71,7 +75,7 @@ def build(
             )
         outputs = _try(module, data.features[:2])
     _check_range(data, _some_float(module).dtype)
-    if loss is cross_entropy and isinstance(outputs, Tensor) and outputs.ndim == 2:
+    if problem.loss is cross_entropy and isinstance(outputs, Tensor) and outputs.ndim == 2:
         for name in ("labels", "test_labels"):
             class_labels(getattr(data, name), name, n_classes=outputs.shape[1])
     return module

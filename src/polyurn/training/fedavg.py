@@ -8,16 +8,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
 from numbers import Real
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from polyurn.errors import ParameterError
 from polyurn.typed.arguments import checked
-from polyurn.typed.json_form import is_number, shown
+from polyurn.typed.declared import AtLeast, Between
+from polyurn.typed.json_form import shown
 
 EngineName = Literal["auto", "workers", "batched"]
 
-# Of the 32-bit floats that models have; a larger rate could only diverge.
-LARGEST_RATE = 1e38
+# Of the 32-bit floats that models have: a larger rate could only diverge, and a smaller one is 0.
+SMALLEST_RATE, LARGEST_RATE = 1e-38, 1e38
+_Rate: TypeAlias = Annotated[float, Between(SMALLEST_RATE, LARGEST_RATE)]
+Positive: TypeAlias = Annotated[int, AtLeast(1)]
 
 # A sweep may train settings that differ in nothing else side by side: they see the same cohorts
 # and the same batches.
@@ -87,31 +90,20 @@ class FedAvg:
     polyurn.errors.ParameterError: FedAvg has no setting 'local_epoch'; did you mean 'local_epochs'?
     """
 
-    n_rounds: int
-    cohort_size: int
-    local_epochs: int = 1
-    local_learning_rate: float = 0.1
-    batch_size: int = 10
-    server_learning_rate: float = 1.0
+    n_rounds: Positive
+    cohort_size: Positive
+    local_epochs: Annotated[int, Between(1, 10**9)] = 1
+    local_learning_rate: _Rate = 0.1
+    batch_size: Positive = 10
+    server_learning_rate: _Rate = 1.0
     weighting: Literal["points", "uniform"] = "points"
-    proximal: float = 0.0
+    proximal: Annotated[float, Between(0, LARGEST_RATE)] = 0.0
     server_optimizer: str = "SGD"
     server_options: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    evaluate_every: int = 10
+    evaluate_every: Positive = 10
     precision: Literal["float32", "bfloat16"] = "float32"
 
     def __post_init__(self) -> None:
-        for name in ("n_rounds", "cohort_size", "local_epochs", "batch_size", "evaluate_every"):
-            if not 1 <= (value := getattr(self, name)) < 2**63:
-                raise ParameterError(
-                    f"expected {name} as an integer of at least 1 and below 2**63, got {shown(value)}"
-                )
-        for name in ("local_learning_rate", "server_learning_rate", "proximal"):
-            value, least = getattr(self, name), "of at least 0" if name == "proximal" else "above 0"
-            if not is_number(value) or value < 0 or (value == 0 and name != "proximal"):
-                raise ParameterError(f"expected {name} {least} and finite, got {shown(value)}")
-            if value > LARGEST_RATE:
-                raise ParameterError(f"expected {name} of at most 1e+38, got {shown(value)}")
         if "lr" in self.server_options:
             raise ParameterError(
                 "expected server_options as a mapping without 'lr', which is server_learning_rate"
@@ -121,15 +113,12 @@ class FedAvg:
 
     def to_json(self) -> dict[str, Any]:
         """The settings as JSON values, in the order of the fields."""
-        return asdict(self) | {"server_options": dict(self.server_options)}
+        return asdict(self)
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "FedAvg":
         """The settings that `to_json` wrote; unknown names are an error."""
         cls._check_names(document)
-        missing = [name for name in ("n_rounds", "cohort_size") if name not in document]
-        if missing:
-            raise ParameterError(f"FedAvg needs {' and '.join(missing)}")
         return cls(**document)
 
     def with_changes(self, changes: Mapping[str, Any]) -> "FedAvg":

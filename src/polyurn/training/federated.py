@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Annotated, Any
 
 import numpy as np
 
-from polyurn.errors import MissingDependencyError, ParameterError, TrainingError
+from polyurn.errors import MissingDependencyError, TrainingError
 from polyurn.typed.arguments import checked
-from polyurn.typed.json_form import shown
+from polyurn.typed.json_form import Count
 
 try:
     import torch
@@ -24,16 +25,15 @@ except ImportError as error:
 
 from polyurn.partitioning.result import Partition
 from polyurn.training import schedule
-from polyurn.training.building import prepare
+from polyurn.training.building import Problem, prepare
 from polyurn.training.engines.choice import open_engine
-from polyurn.training.engines.worker import Engine, Work, alone, check_batches, per_example
+from polyurn.training.engines.worker import Engine, Work, alone, check_cohorts, per_example
 from polyurn.training.examples import Examples, check_clients
-from polyurn.training.fedavg import COLUMN_FIELDS, EngineName, Evaluation, FedAvg
-from polyurn.training.losses import PerExample, accuracy, cross_entropy
+from polyurn.training.fedavg import EngineName, Evaluation, FedAvg
+from polyurn.training.losses import PerExample, cross_entropy
 from polyurn.training.networks import ModelFunction
 from polyurn.training.server_optimizer import Server, check_server
-from polyurn.typed.declared import Ints
-from polyurn.wording import counted
+from polyurn.typed.declared import AtLeast, Ints
 
 _LOW = 0.1  # the quantile over clients
 _CHUNK = 1_000  # clients' test points that are looked at together
@@ -50,7 +50,7 @@ class Run:
     seed : int
     engine : {"workers", "batched"}
     curve : tuple of Evaluation
-        The learning curve; shorter if the run diverged.
+        The learning curve; shorter if the run diverged or was stopped.
     diverged_at : int or None
         The round after which a weight, or the loss, was not a finite number; training stopped there.
     seconds : float
@@ -101,10 +101,10 @@ def train(
     data: Examples,
     clients: Partition,
     *,
-    seed: int,
+    seed: Count,
     loss: PerExample = cross_entropy,
     metrics: Mapping[str, PerExample] | None = None,
-    n_workers: int | None = None,
+    n_workers: Annotated[int, AtLeast(1)] | None = None,
     engine: EngineName = "auto",
     device: str | None = None,
     on_round: Callable[[Evaluation], object] | None = None,
@@ -137,7 +137,7 @@ def train(
     device : str, optional
         A torch device; a GPU by default if torch sees one.
     on_round : function of an Evaluation, optional
-        Called after each round that is evaluated. If it raises, training stops.
+        Called after each round that is evaluated. If it returns True, or raises, training stops.
 
     Examples
     --------
@@ -152,52 +152,47 @@ def train(
     ('batched', [10, 20], True)
     """
     report = None if on_round is None else lambda _, evaluation: on_round(evaluation)
+    given: dict[str, Any] = {} if metrics is None else {"metrics": metrics}
     return train_columns(
-        [settings], model, data, check_clients(clients, n_points=len(data)), seed=seed, loss=loss,
-        metrics=metrics, n_workers=n_workers, engine=engine, device=device, on_round=report,
+        [settings], Problem(model, data, loss, engine=engine, device=device, **given),
+        check_clients(clients, n_points=len(data)), seed=seed, n_workers=n_workers, on_round=report,
     )[0]  # fmt: skip
 
 
 def train_columns(
     columns: Sequence[FedAvg],
-    model: ModelFunction | str,
-    data: Examples,
+    problem: Problem,
     clients: Partition,
     *,
     seed: int,
-    loss: PerExample = cross_entropy,
-    metrics: Mapping[str, PerExample] | None = None,
     n_workers: int | None = None,
-    engine: EngineName = "auto",
-    device: str | None = None,
     on_round: Callable[[int, Evaluation], object] | None = None,
 ) -> list[Run]:
     """`train` for settings that share their cohorts and batches: the columns of a sweep.
 
     They may differ in `COLUMN_FIELDS` only. On the engine "batched" they are trained side by side.
-    `on_round` also takes the index of the column.
+    `on_round` also takes the index of the column; True stops all of them.
     """
     started = time.perf_counter()
-    _check_columns(columns, len(clients), seed)
-    settings, metrics = columns[0], {"accuracy": accuracy} if metrics is None else metrics
-    work = prepare(model, data, clients, seed=seed, loss=loss, metrics=metrics, device=device)
-    check_batches(settings, work.model, clients.sizes)
+    settings = columns[0]
+    work = prepare(problem, clients, seed=seed)
+    check_cohorts(settings, work.model, clients)
     weights = work.layout.pack(work.model).to(work.points.device).repeat(len(columns), 1)
     for column in columns:
         check_server(column, work.layout, weights[0])
-    names = (*metrics, *(client_metrics(metrics) if clients.test is not None else ()))
+    names = (*work.metrics, *(client_metrics(work.metrics) if clients.test is not None else ()))
     trained = _Columns(columns, work, weights)
     with (
         _memory_errors(),
         alone([work.points.device] if work.points.device.type == "cuda" else []),
-        open_engine(engine, work, settings, n_workers=n_workers) as trainer,
+        open_engine(problem.engine, work, settings, n_workers=n_workers) as trainer,
     ):
         for round_ in range(1, settings.n_rounds + 1):
             cohort = schedule.cohort(settings, len(clients), seed=seed, round_=round_)
             trained.step(trainer, cohort, round_)
-            if settings.evaluates(round_) and trained.live:
-                trained.evaluate(trainer, round_, on_round)
             if not trained.live:
+                break
+            if settings.evaluates(round_) and trained.evaluate(trainer, round_, on_round):
                 break
     seconds = (time.perf_counter() - started) / len(columns)
     return [
@@ -242,8 +237,9 @@ class _Columns:
 
     def evaluate(
         self, engine: Engine, round_: int, on_round: Callable[[int, Evaluation], object] | None
-    ) -> None:
-        live = self.live
+    ) -> bool:
+        """Test all that have not diverged; true if training is to stop."""
+        live, stops = self.live, False
         for c, means in zip(live, engine.test_means(self._weights[live]), strict=True):
             metrics = dict(zip(self._work.metrics, means[1:].tolist(), strict=True))
             if self._work.clients.test is not None:
@@ -253,7 +249,8 @@ class _Columns:
             if not np.isfinite(means[0]):
                 self.diverged_at[c] = round_
             if on_round is not None:
-                on_round(c, found)
+                stops = on_round(c, found) is True or stops
+        return stops or not self.live
 
 
 def client_metrics(metrics: Iterable[str]) -> tuple[str, ...]:
@@ -279,20 +276,6 @@ def _on_clients(work: Work, weights: Tensor, tests: Partition) -> dict[str, floa
     means = by_client / tests.sizes
     both = np.stack([means.mean(axis=1), np.quantile(means, _LOW, axis=1)], axis=1)
     return dict(zip(client_metrics(work.metrics), both.ravel().tolist(), strict=True))
-
-
-def _check_columns(columns: Sequence[FedAvg], n_clients: int, seed: int) -> None:
-    if not isinstance(seed, int | np.integer) or seed < 0:
-        raise ParameterError(f"expected seed as an integer of at least 0, got {shown(seed)}")
-    first, *others = [column.to_json() for column in columns]
-    for other in others:
-        different = {name for name in other if other[name] != first[name]} - COLUMN_FIELDS
-        if different:
-            raise ParameterError(f"columns differ in {', '.join(sorted(different))}")
-    if columns[0].cohort_size > n_clients:
-        raise ParameterError(
-            f"expected a cohort of at most {counted(n_clients, 'client')}, got {columns[0].cohort_size}"
-        )
 
 
 @contextmanager

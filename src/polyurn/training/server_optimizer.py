@@ -4,7 +4,6 @@ Parameters keep their shapes, so that optimisers that look at whole matrices wor
 known here.
 """
 
-import inspect
 from typing import Any
 
 import torch
@@ -24,8 +23,8 @@ class Server:
         self._weights = weights
         self._kept = slice(layout.n_trained, layout.size)
         self._rate = settings.server_learning_rate
-        self._plain = settings.server_optimizer == "SGD" and not settings.server_options
-        if self._plain:  # one line of arithmetic, and torch.optim takes two seconds to import
+        self._plain = _is_plain(settings)
+        if self._plain:
             return
         self._gradient = torch.zeros_like(weights)
         parameters = []
@@ -33,7 +32,9 @@ class Server:
             parameter = torch.nn.Parameter(slot.view(weights))
             parameter.grad = slot.view(self._gradient)
             parameters.append(parameter)
-        self._optimizer = _optimizer(settings, parameters)
+        self._optimizer = getattr(torch.optim, settings.server_optimizer)(
+            parameters, lr=settings.server_learning_rate, **settings.server_options
+        )
 
     def step(self, update: Tensor) -> None:
         """One step along the mean update; what is not trained takes the mean as it is."""
@@ -45,50 +46,36 @@ class Server:
             self._optimizer.step()
 
 
+def _is_plain(settings: FedAvg) -> bool:
+    """Whether a step is one line of arithmetic: torch.optim takes two seconds to import."""
+    return settings.server_optimizer == "SGD" and not settings.server_options
+
+
 def check_server(settings: FedAvg, layout: VectorLayout, weights: Tensor) -> None:
-    """Raise a `ParameterError` if the optimiser cannot be class_, or cannot take a step."""
-    copy = weights.clone()
-    server = Server(settings, layout, copy)
-    try:
-        server.step(torch.zeros_like(copy))
-    except (RuntimeError, TypeError, ValueError) as error:
-        raise _refused(settings, error) from error
-
-
-def _optimizer(settings: FedAvg, parameters: list[torch.nn.Parameter]) -> torch.optim.Optimizer:
-    class_ = _optimizer_class(settings.server_optimizer)
+    """Raise a `ParameterError` if the optimiser cannot be made, or cannot take a step."""
+    if _is_plain(settings):
+        return
     name = f"torch.optim.{settings.server_optimizer}"
+    class_ = _optimizer_class(settings.server_optimizer)
     check_options(name, class_, settings.server_options, ours=("params", "lr"))
+    copy = weights.clone()
     try:
-        optimizer: torch.optim.Optimizer = class_(
-            parameters, lr=settings.server_learning_rate, **settings.server_options
-        )
+        Server(settings, layout, copy).step(torch.zeros_like(copy))
     except (RuntimeError, TypeError, ValueError) as error:
-        raise _refused(settings, error) from error
-    return optimizer
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ParameterError(
+            f"{name}: {reason}; check server_options and server_learning_rate"
+        ) from error
 
 
 def _optimizer_class(name: str) -> Any:
-    """A class of torch.optim that takes a step without asking for the loss again."""
-    base, asks = torch.optim.Optimizer, dict[str, bool]()
-    for kind in vars(torch.optim).values():
-        if isinstance(kind, type) and issubclass(kind, base) and kind is not base:
-            closure = inspect.signature(kind.step).parameters.get("closure")
-            asks[kind.__name__] = closure is not None and closure.default is inspect.Parameter.empty
-    if asks.get(name, True):
-        why = (
-            f"{name} asks for the loss again, and a server has none"
-            if name in asks
-            else f"torch.optim has no optimiser {shown(name)}"
+    """A class of torch.optim that takes a step without asking for the loss again, as LBFGS does."""
+    base = torch.optim.Optimizer
+    kinds = [k for k in vars(torch.optim).values() if isinstance(k, type) and issubclass(k, base)]
+    known = sorted({kind.__name__ for kind in kinds} - {"Optimizer", "LBFGS"})
+    if name not in known:
+        raise ParameterError(
+            f"torch.optim has no optimiser {shown(name)} for a server, which cannot compute the loss "
+            f"again; expected one of {', '.join(known)}"
         )
-        alone = sorted(known for known, again in asks.items() if not again)
-        raise ParameterError(f"{why}; expected one of {', '.join(alone)}")
     return getattr(torch.optim, name)
-
-
-def _refused(settings: FedAvg, error: Exception) -> ParameterError:
-    reason = (str(error).splitlines() or [type(error).__name__])[0]
-    return ParameterError(
-        f"torch.optim.{settings.server_optimizer}: {reason}; check server_options and "
-        "server_learning_rate"
-    )

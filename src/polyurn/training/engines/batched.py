@@ -8,7 +8,7 @@ refused.
 
 from collections import Counter
 from collections.abc import Callable, Sequence, Set
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -98,12 +98,6 @@ class BatchedEngine:
             ):
                 total += vmap(sums, in_dims=(0, None, None))(names, x, y).cpu()
         return total.numpy() / len(points.test_labels)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._traced.clear()
 
     def _batches(
         self, settings: FedAvg, clients: Ints, round_: int
@@ -196,10 +190,6 @@ def parts(sizes: Ints, settings: FedAvg, *, copy_bytes: int, point_bytes: int) -
     """Clients of decreasing sizes, shape (n_clients,), cut into those that are trained together.
 
     `copy_bytes` is the memory of the weights, `point_bytes` that of the activations of a point.
-
-    >>> asked = FedAvg(n_rounds=1, cohort_size=4)
-    >>> parts(np.array([3_000_000, 9, 9, 2]), asked, copy_bytes=100, point_bytes=100)
-    [slice(0, 1, None), slice(1, 4, None)]
     """
     cut, first = [], 0
     while first < len(sizes):

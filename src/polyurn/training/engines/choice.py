@@ -4,6 +4,8 @@ The rule was measured with `benchmarks/training_speed.py --rule`. Nothing is tra
 """
 
 import copy
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 
 import torch
@@ -23,12 +25,11 @@ from polyurn.training.fedavg import EngineName, FedAvg
 LARGEST_BATCHED = 50_000
 
 
-def open_engine(name: EngineName, work: Work, settings: FedAvg, *, n_workers: int | None) -> Engine:
+@contextmanager
+def open_engine(
+    name: EngineName, work: Work, settings: FedAvg, *, n_workers: int | None
+) -> Iterator[Engine]:
     """The engine of that name, or the one that the rule chooses."""
-    if name not in ("auto", "workers", "batched"):
-        raise ParameterError(f"expected engine 'auto', 'workers' or 'batched', got {name!r}")
-    if n_workers is not None and n_workers < 1:
-        raise ParameterError(f"expected n_workers of at least 1, got {n_workers}")
     if settings.precision == "bfloat16":
         name = _with_bfloat16(name, work.points.device)
     if name == "auto":
@@ -36,14 +37,17 @@ def open_engine(name: EngineName, work: Work, settings: FedAvg, *, n_workers: in
     elif name == "batched" and (reason := why_not_batched(work)) is not None:
         raise ParameterError(f"engine 'batched' cannot train this model: {reason}")
     if name == "batched":
-        return BatchedEngine(work)
+        yield BatchedEngine(work)
+        return
     on_gpu = work.points.device.type != "cpu"
     if on_gpu and n_workers not in (None, 1):
         raise ParameterError("expected n_workers=1 on a GPU: the processes would share it")
     n = 1 if on_gpu else min(n_workers or n_cores(), settings.cohort_size)
     if n == 1:
-        return LocalEngine(work)
-    return ProcessEngine(work, n_workers=n, cohort_size=settings.cohort_size)
+        yield LocalEngine(work)
+        return
+    with closing(ProcessEngine(work, n_workers=n, cohort_size=settings.cohort_size)) as engine:
+        yield engine
 
 
 def _with_bfloat16(name: EngineName, device: torch.device) -> EngineName:

@@ -68,22 +68,18 @@ class VectorLayout:
 
     def load_counters(self, model: nn.Module, vector: Tensor) -> None:
         """Copy the tensors of another type (whole numbers, say) from the vector, rounded."""
-        for slot, tensor in self._counters(model):
-            value = slot.view(vector)
-            tensor.copy_(value if slot.dtype.is_floating_point else value.round())
-
-    def store_counters(self, model: nn.Module, vector: Tensor) -> None:
-        """Copy the tensors of another type into the vector."""
-        for slot, tensor in self._counters(model):
-            slot.view(vector).copy_(tensor)
-
-    def settle(self, model: nn.Module, vector: Tensor) -> None:
-        """Take over the buffers that the model replaced (`self.mean = ...`), and bind them again."""
-        slots = [s for s in self.kept if s.dtype == self.dtype]
-        if not slots:
-            return
-        buffers = dict(model.named_buffers())
+        slots = [slot for slot in self.kept if slot.dtype != self.dtype]
+        tensors = dict(_tensors(model)) if slots else {}
         for slot in slots:
+            value = slot.view(vector)
+            tensors[slot.name].copy_(value if slot.dtype.is_floating_point else value.round())
+
+    def take_buffers(self, model: nn.Module, vector: Tensor) -> None:
+        """Copy buffers of another type into the vector, and those that the model replaced
+        (`self.mean = ...`), which are bound again.
+        """
+        buffers = dict(model.named_buffers()) if self.kept else {}
+        for slot in self.kept:
             view, found = slot.view(vector), buffers.get(slot.name)
             if found is None or found.data_ptr() == view.data_ptr():
                 continue
@@ -93,8 +89,9 @@ class VectorLayout:
                     f"{tuple(found.shape)}, which cannot be averaged"
                 )
             view.copy_(found.detach())
-            owner, _, leaf = slot.name.rpartition(".")
-            setattr(model.get_submodule(owner), leaf, view)
+            if slot.dtype == self.dtype:
+                owner, _, leaf = slot.name.rpartition(".")
+                setattr(model.get_submodule(owner), leaf, view)
 
     def state(self, vector: Tensor) -> dict[str, Tensor]:
         """The vector's tensors by name, as `load_state_dict(..., strict=False)` takes them."""
@@ -105,21 +102,9 @@ class VectorLayout:
             state[slot.name] = rounded.to(slot.dtype).contiguous().clone()
         return state
 
-    def _counters(self, model: nn.Module) -> list[tuple[Slot, Tensor]]:
-        slots = [slot for slot in self.kept if slot.dtype != self.dtype]
-        if not slots:
-            return []
-        tensors = dict(_tensors(model))
-        return [(slot, tensors[slot.name]) for slot in slots]
-
 
 def layout(model: nn.Module, *, channels_last: bool = False) -> VectorLayout:
-    """The layout of a model; `channels_last` is the order of its four-dimensional weights in memory.
-
-    >>> found = layout(nn.Linear(3, 2))
-    >>> [(slot.name, slot.start, slot.stop) for slot in found.trained], found.size
-    ([('weight', 0, 6), ('bias', 16, 18)], 32)
-    """
+    """The layout of a model; `channels_last` is the order of its four-dimensional weights in memory."""
     types = {p.dtype for p in model.parameters() if p.requires_grad}
     if len(types) != 1 or not next(iter(types)).is_floating_point:
         raise ParameterError(

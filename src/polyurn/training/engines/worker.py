@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import RLock
-from typing import Protocol, Self
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from polyurn.training.engines.vectors import VectorLayout
 from polyurn.training.fedavg import FedAvg
 from polyurn.training.losses import PerExample
 from polyurn.typed.declared import Floats, Ints
+from polyurn.wording import counted
 
 TEST_CHUNK = 200  # test points looked at together; the means are sums over these, in order
 _SUMS_BYTES = 512 * 2**20  # memory for the sums of blocks of clients
@@ -71,10 +72,6 @@ class Engine(Protocol):
         """Means over the test points, of shape (n_columns, 1 + n_metrics): loss, metrics."""
         ...
 
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *error: object) -> None: ...
-
 
 class LocalEngine:
     """One worker, in this process."""
@@ -103,12 +100,6 @@ class LocalEngine:
         chunks = range(-(-n_test // TEST_CHUNK))
         sums = [[self._worker.test_sums(row, chunk) for chunk in chunks] for row in weights]
         return ordered_sum(sums) / n_test
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
 
 
 def ordered_sum(sums: Sequence[Sequence[Sequence[float]]]) -> Floats:
@@ -159,7 +150,7 @@ class Worker:
                 per_example(function, outputs, labels).sum(dtype=torch.float64).item()
                 for function in (work.loss, *work.metrics.values())
             ]
-        work.layout.settle(self._model, self._vector)
+        work.layout.take_buffers(self._model, self._vector)
         return sums
 
     def _train(self, settings: FedAvg, weights: Tensor, *, round_: int, client: int) -> None:
@@ -182,8 +173,7 @@ class Worker:
             ):
                 self._step(settings, x, y, anchors)
         with torch.no_grad():
-            work.layout.settle(self._model, self._vector)
-            work.layout.store_counters(self._model, self._vector)
+            work.layout.take_buffers(self._model, self._vector)
 
     def _step(self, settings: FedAvg, x: Tensor, y: Tensor, anchors: Sequence[Tensor]) -> None:
         half = settings.precision == "bfloat16"
@@ -213,12 +203,19 @@ def batch_norms(model: nn.Module) -> list[nn.Module]:
     return [module for module in model.modules() if isinstance(module, kind)]
 
 
-def check_batches(settings: FedAvg, model: nn.Module, sizes: Ints) -> None:
-    """Raise a `ParameterError` where batch norm would see a single point and cannot do without."""
+def check_cohorts(
+    settings: FedAvg, model: nn.Module, clients: Partition, *, name: str = "clients"
+) -> None:
+    """Refuse cohorts larger than the clients, and batches of one point where batch norm needs more."""
+    if settings.cohort_size > len(clients):
+        raise ParameterError(
+            f"{name}: expected a cohort of at most {counted(len(clients), 'client')}, "
+            f"got {settings.cohort_size}"
+        )
     norms = batch_norms(model)
     if norms and settings.batch_size == 1:
         raise ParameterError("expected batch_size of at least 2: the model has batch norm")
-    if any(getattr(norm, "running_mean", None) is None for norm in norms) and 1 in sizes:
+    if any(getattr(norm, "running_mean", None) is None for norm in norms) and 1 in clients.sizes:
         raise ParameterError(
             "a client holds a single point, and batch norm without running statistics has none for "
             "it: drop clients of one point, or set track_running_stats=True"
@@ -253,11 +250,7 @@ def per_example(function: PerExample, outputs: Tensor, labels: Tensor) -> Tensor
 
 
 def shares(settings: FedAvg, sizes: Sequence[int]) -> list[float]:
-    """The weight of each client of a cohort in the mean of updates.
-
-    >>> shares(FedAvg(n_rounds=1, cohort_size=2), [30, 10])
-    [0.75, 0.25]
-    """
+    """The weight of each client of a cohort in the mean of updates."""
     if settings.weighting == "uniform":
         return [1 / len(sizes)] * len(sizes)
     total = sum(sizes)
@@ -269,11 +262,6 @@ def blocks(cohort_size: int, n_bytes: int) -> list[slice]:
 
     It depends on the cohort and on the size of the weights, never on the workers: that is why a sum
     has the same bits for any number of them. One client each, as long as the sums fit into memory.
-
-    >>> blocks(5, 4_000_000)
-    [slice(0, 1, None), slice(1, 2, None), slice(2, 3, None), slice(3, 4, None), slice(4, 5, None)]
-    >>> len(blocks(10_000, 4_000_000))
-    134
     """
     n_blocks = min(cohort_size, max(8, _SUMS_BYTES // max(n_bytes, 1)))
     length = -(-cohort_size // n_blocks)

@@ -72,7 +72,7 @@ class ProcessEngine:
                 )
                 list(self._threads.map(lambda worker: worker.ask(hello), self._workers))
             except BaseException:
-                self.__exit__()
+                self.close()
                 raise
 
     def mean_updates(
@@ -103,10 +103,8 @@ class ProcessEngine:
             sums.append(self._run([("test", i) for i in range(-(-n_test // TEST_CHUNK))]))
         return ordered_sum(sums) / n_test
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def close(self) -> None:
+        """End the workers."""
         for worker in self._workers:
             worker.stop()
         self._threads.shutdown()

@@ -479,7 +479,7 @@ def test_an_exact_answer_is_not_missing_from_the_owners_ledger(tmp_path):
     node = federation.node(0, ledger=ledger)
     assert asked(node, question(federation, QUERY)).refusal is None
     assert (ledger.n_exact, ledger.charges) == (1, ())
-    assert f"ledger {ledger.mark}" in federation.log(0).read_text()
+    assert f"ledger {ledger.entries.mark}" in federation.log(0).read_text()
     entries = LedgerFile(tmp_path / "alone")
     asked(federation.node(0, entries=entries), question(federation, QUERY))
     assert [entry.what for entry in entries.read()] == ["survey"]

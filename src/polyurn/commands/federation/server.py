@@ -137,7 +137,7 @@ def status_command(*, folder: Path = FEDERATION, as_json: bool = AS_JSON) -> Non
     from polyurn.federation.https.asking import HttpsExchange
     from polyurn.federation.jobs import runs_of
     from polyurn.federation.processes import alive
-    from polyurn.privacy.ledger import Budget
+    from polyurn.privacy.ledger import last_budget
     from polyurn.storage.ledger_file import LedgerFile, open_ledger
 
     files = FederationFolder(folder)
@@ -154,7 +154,7 @@ def status_command(*, folder: Path = FEDERATION, as_json: bool = AS_JSON) -> Non
         for run in runs_of(files.runs) for job in [run.read()]
     ]  # fmt: skip
     entries = LedgerFile(files.ledger).read() if files.ledger.exists() else []
-    budget = next((entry for entry in reversed(entries) if isinstance(entry, Budget)), None)
+    budget = last_budget(entries)
     ledger = budget and open_ledger(files.ledger, epsilon=budget.epsilon, delta=budget.delta)
     if as_json:
         state = {"address": federation.address, "server": pid, "nodes": nodes, "runs": runs}

@@ -227,8 +227,8 @@ def test_an_owner_who_cannot_be_told_does_not_make_the_error_leave(tmp_path, mon
 def test_clients_that_some_question_would_be_refused_for_keep_the_node_from_beginning(tmp_path):
     federation = Federation(tmp_path, 1)
     for wrong, why in (
-        ({"max_size": 19}, "at most 19 points a client, got one with 20"),
-        ({"clients_per_node": 24}, "at most 24 clients in a node, got 25"),
+        ({"max_size": 19}, "at most 19 points a client, one has 20"),
+        ({"clients_per_node": 24}, "at most 24 clients a node, the table has 25"),
         ({"policy": replace(OPEN, fewest_clients=26)}, "at least 26 clients .* exact sums, got 25"),
         ({"policy": replace(OPEN, most_epsilon=1.0)}, "a ledger with a policy"),
     ):

@@ -34,9 +34,7 @@ from polyurn.federation.keys import (
     make_authority,
     make_node_keys,
     make_operator,
-    make_secret,
     make_server,
-    raw_secret,
 )
 from polyurn.federation.policy import NodePolicy, policy_file
 from polyurn.model.names import check_names
@@ -337,27 +335,25 @@ def load_public_keys(path: str | os.PathLike[str], *, number: int) -> NodeEntry:
 def bucket_key(path: str | os.PathLike[str]) -> bytes:
     """A node's secret key for its clients' buckets (`client/cohort.py`): 32 bytes, drawn once.
 
-    The file is an OpenSSH key like the node's others and is never overwritten. Keep a copy: another key
-    changes the clients' buckets.
+    The file has them as 64 hexadecimal digits and is never overwritten. Keep a copy: another key changes
+    the clients' buckets.
     """
     path = Path(path)
     if not os.path.lexists(path):
         neighbour = path.with_name(f".polyurn-{secrets.token_hex(8)}")
         with refused(f"cannot write {path}"):
             try:
-                write_secret(neighbour, make_secret())
-                with contextlib.suppress(
-                    FileExistsError
-                ):  # of several processes the first one wins
+                write_secret(neighbour, secrets.token_hex(32).encode())
+                with contextlib.suppress(FileExistsError):  # the first of several processes wins
                     os.link(neighbour, path)
             finally:
                 neighbour.unlink(missing_ok=True)
-    try:
-        return raw_secret(read_secret(path))
-    except ValueError as error:
+    text = read_secret(path).strip()
+    if not re.fullmatch(b"[0-9a-f]{64}", text):
         raise FileError(
-            f"{path} is not a bucket key: expected an Ed25519 key of OpenSSH; restore your copy"
-        ) from error
+            f"{path} is not a bucket key: expected 64 hexadecimal digits; restore your copy"
+        )
+    return bytes.fromhex(text.decode())
 
 
 @contextlib.contextmanager

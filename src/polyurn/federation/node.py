@@ -16,7 +16,14 @@ from polyurn.client.answers import answer_rows
 from polyurn.client.cohort import keyed_buckets
 from polyurn.client.private_answers import with_noise
 from polyurn.client.rows import packed
-from polyurn.errors import BudgetError, InputError, PolyurnError, RefusedError, SecureSumError
+from polyurn.errors import (
+    BudgetError,
+    CountsError,
+    InputError,
+    PolyurnError,
+    RefusedError,
+    SecureSumError,
+)
 from polyurn.federation.messages import (
     N_TAG_BYTES,
     STAGES,
@@ -288,14 +295,10 @@ class Node:
     def _check_own_clients(self) -> None:
         """Refuse clients, before anything is asked, that some question would have to be refused for."""
         n_clients, policy = self._rows.n_clients, self._policy
-        if n_clients > self._clients_per_node:
-            raise InputError(
-                f"expected at most {self._clients_per_node:,} clients in a node, got {n_clients:,}"
-            )
-        if (largest := int(self._rows.size_values.max())) > self._max_size:
-            raise InputError(
-                f"expected at most {self._max_size:,} points a client, got one with {largest:,}"
-            )
+        check_clients(
+            n_clients, int(self._rows.size_values.max()), max_size=self._max_size,
+            clients_per_node=self._clients_per_node,
+        )  # fmt: skip
         if policy.allow_exact and n_clients < policy.fewest_clients:
             raise InputError(
                 f"expected at least {policy.fewest_clients} clients in a node that allows exact sums, "
@@ -366,3 +369,18 @@ class Node:
             return decode_query(ask.query)
         except InputError as error:
             raise _DeclinedError(Refusal.UNREADABLE) from error
+
+
+def check_clients(n_clients: int, largest: int, *, max_size: int, clients_per_node: int) -> None:
+    """Refuse more clients, or a larger one, than the federation has declared."""
+    if n_clients > clients_per_node:
+        raise CountsError(
+            f"the federation has declared at most {clients_per_node:,} clients a node, the table has "
+            f"{n_clients:,}: set it up anew with a larger --clients-per-node, or take fewer clients"
+        )
+    if largest > max_size:
+        raise CountsError(
+            f"the federation has declared at most {max_size:,} points a client, one has {largest:,}: "
+            f"cap them with `polyurn histogram --cap {max_size}`, or set the federation up anew with a "
+            "larger --max-size"
+        )

@@ -146,11 +146,7 @@ class ZeroLikelihoodError(FitError):
 
 
 class NodesError(FitError):
-    """Too few nodes of a federation are there (`n_nodes`), or answer; `n_needed` are needed."""
-
-    def __init__(self, text: str, n_nodes: int = 0, n_needed: int = 0) -> None:
-        super().__init__(text)
-        self.n_nodes, self.n_needed = n_nodes, n_needed
+    """Too few nodes of a federation are there, or answer."""
 
 
 class BudgetError(FitError):

@@ -156,7 +156,6 @@ def test_too_few_answers_are_an_error_with_the_numbers_and_the_nodes(tmp_path, s
     federation = Federation(tmp_path, 10, 2, faults=faults)
     with pytest.raises(NodesError, match="6 of 10 nodes can be asked, 7 are needed") as error:
         federation.aggregator(secure=secure).aggregate(QUERY, None)
-    assert (error.value.n_nodes, error.value.n_needed) == (6, 7)
     assert f"excluded: {federation.ids[0]}" in str(error.value)
     assert "\n" not in str(error.value)
     assert federation.exchange.n_timeouts == 1

@@ -81,9 +81,8 @@ def test_too_few_nodes_after_the_settling_time_are_an_error_with_the_numbers(tmp
     for place in (0, 1):
         made.node(place).is_there = False
     expected = "2 of 4 nodes are connected after 60 s, 3 are needed"
-    with pytest.raises(NodesError, match=expected) as error:
+    with pytest.raises(NodesError, match=expected):
         made.aggregator().aggregate(QUERY, None)
-    assert (error.value.n_nodes, error.value.n_needed) == (2, 3)
 
 
 @pytest.mark.parametrize(

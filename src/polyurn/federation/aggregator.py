@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -37,6 +37,7 @@ from polyurn.wording import counted, listed
 
 # One node could accuse another falsely, so that two accusations are needed.
 _ENOUGH_ACCUSERS = 2
+_FOR_GOOD = 2  # exclusions of a node, after which it is not asked again
 _LOOK = 0.5  # seconds between two checks which nodes are connected
 
 
@@ -199,9 +200,8 @@ class FederatedAggregator:
             self._expected, self._present = expected, set(self._exchange.nodes())
             raise NodesError(
                 f"{n_there} of {expected} nodes are connected after {self._terms.settling:g} s, "
-                f"{self._terms.min_nodes} are needed; {self._absent()}",
-                n_there, self._terms.min_nodes,
-            )  # fmt: skip
+                f"{self._terms.min_nodes} are needed; {self._absent()}"
+            )
 
     def _round(
         self,
@@ -211,7 +211,7 @@ class FederatedAggregator:
         before: Callable[[], None],
     ) -> S:
         """A sum, in up to `retries` + 1 attempts."""
-        failed = ""
+        failed, question = "", Ask(self._clients_per_node, encode_query(query))
         for n_attempts in range(1, self._terms.retries + 2):
             cohort, needed = self._cohort(cohort_size, choose)
             if isinstance(query, Noised) and query.trust == "distributed":
@@ -224,24 +224,22 @@ class FederatedAggregator:
                 raise BudgetError(f"no sum: {failed}; begun again, {error}") from error
             self._tally.n_attempts += 1
             attempt = Attempt(
-                query, cohort, needed, exchange=self._exchange, tally=self._tally,
-                timeout=self._terms.timeout, clients_per_node=self._clients_per_node,
-            )  # fmt: skip
+                query, question, cohort, needed, self._exchange, self._terms, self._tally
+            )
             try:
                 if self._roster is None:
                     total, summed = attempt.plain_sum()
                 else:
-                    total, summed = attempt.secure_sum(self._roster, self._terms)
+                    total, summed = attempt.secure_sum(self._roster)
             except (NodesError, LostRoundError) as error:
                 self._tally.suspect(attempt.suspects(error))
                 # Everybody was asked, and too few of them would not refuse again.
                 is_over = cohort_size is None and len(set(cohort) - attempt.declined) < needed
                 if is_over or n_attempts > self._terms.retries:
-                    times, n_left = counted(n_attempts, "attempt"), getattr(error, "n_nodes", 0)
-                    text = f"no sum in {times}: {error}; {self._absent()}"
+                    text = f"no sum in {counted(n_attempts, 'attempt')}: {error}; {self._absent()}"
                     if is_over and attempt.declined:
                         text += "; they refuse it again until that changes and they join again"
-                    raise NodesError(text, n_left, needed) from error
+                    raise NodesError(text) from error
                 failed = f"{error}; {self._absent()}"
                 continue
             self._tally.suspect(attempt.suspects())
@@ -272,9 +270,8 @@ class FederatedAggregator:
         needed = self._terms.needed(aim)
         if len(free) < needed:
             raise NodesError(
-                f"{len(free)} of {aim} nodes can be asked, {needed} are needed; {self._absent()}",
-                len(free), needed,
-            )  # fmt: skip
+                f"{len(free)} of {aim} nodes can be asked, {needed} are needed; {self._absent()}"
+            )
         if cohort_size is None or cohort_size >= len(free):
             return free, needed
         chosen = rng.choice(len(free), size=cohort_size, replace=False)
@@ -314,8 +311,7 @@ class Tally:
         self._whys: dict[int, str] = {}  # of this round
         self._joined: Set[int] = set()
         self._excluded: dict[int, str] = {}
-        self._for_good: set[int] = set()
-        self._was_excluded: set[int] = set()
+        self._times: Counter[int] = Counter()  # of exclusion
         self._refused: dict[int, Counter[str]] = {}
 
     @property
@@ -369,20 +365,18 @@ class Tally:
         self.n_timeouts += bool(nodes)
         for node in nodes:
             self._excluded[node] = self.SILENT
-            if node in self._was_excluded:
-                self._for_good.add(node)
-            self._was_excluded.add(node)
+            self._times[node] += 1
 
     def suspect(self, nodes: Collection[int]) -> None:
         """Exclude nodes for good that made a secure sum fail."""
         for node in nodes:
             self.refuse(node, self.SUSPECT)
             self._excluded[node] = self.SUSPECT
-            self._for_good.add(node)
+            self._times[node] = _FOR_GOOD
 
     def alive(self, node: int) -> None:
         """Ask an excluded node again after a sign of life."""
-        if node not in self._for_good:
+        if self._times[node] < _FOR_GOOD:
             self._excluded.pop(node, None)
 
     def traffic(self, *, secure: bool, clients_per_node: int, known: Collection[int]) -> Traffic:
@@ -412,47 +406,42 @@ class Tally:
         return tuple(found)
 
 
+@dataclass(frozen=True, eq=False)
 class Attempt:
     """One attempt at a sum over a cohort of nodes, plain or secure.
 
-    `declined` are nodes that would refuse the same question again. A sum is an array of shape
-    (n_numbers,) and the nodes that are in it; there is none over fewer than `needed`.
+    `question` has the query as bytes. `declined` are nodes that would refuse it again, and `accusers`
+    those that blame a node. A sum is an array of shape (n_numbers,) and the nodes that are in it; there
+    is none over fewer than `needed`.
     """
 
-    def __init__(
-        self,
-        query: Query[Any],
-        cohort: Collection[int],
-        needed: int,
-        *,
-        exchange: Exchange,
-        tally: Tally,
-        timeout: float,
-        clients_per_node: int,
-    ) -> None:
-        self._query, self._cohort, self._needed = query, cohort, needed
-        self._exchange, self._tally, self._timeout = exchange, tally, timeout
-        self._question = Ask(clients_per_node, encode_query(query))
-        self._accusers: dict[int, set[int]] = {}
-        self.declined: set[int] = set()
+    query: Query[Any]
+    question: Ask
+    cohort: Collection[int]
+    needed: int
+    exchange: Exchange
+    terms: Terms
+    tally: Tally
+    declined: set[int] = field(default_factory=set)
+    accusers: dict[int, set[int]] = field(default_factory=dict)
 
     def suspects(self, error: Exception | None = None) -> set[int]:
         """Nodes whose messages to others broke the protocol."""
         accused = {
-            node for node, by in self._accusers.items() if len(by - {node}) >= _ENOUGH_ACCUSERS
+            node for node, by in self.accusers.items() if len(by - {node}) >= _ENOUGH_ACCUSERS
         }
         lost = error.node if isinstance(error, LostRoundError) else None
         return accused if lost is None else accused | {lost}
 
     def plain_sum(self) -> tuple[Floats, tuple[int, ...]]:
         """Each answer is checked, and added as it comes. The server sees every node's answer."""
-        query = self._query
-        bounds = query.bounds() * self._question.clients_per_node
+        query = self.query
+        bounds = query.bounds() * self.question.clients_per_node
         total, lost, summed = np.zeros(query.n_numbers), np.zeros(query.n_numbers), []
-        for node, data in self._ask("plain", dict.fromkeys(self._cohort, self._question)):
+        for node, data in self._ask("plain", dict.fromkeys(self.cohort, self.question)):
             vector = _answer(data, query, bounds)
             if isinstance(vector, str):
-                self._tally.refuse(node, vector)
+                self.tally.refuse(node, vector)
                 continue
             # Compensated (Neumaier, 1974), so that the sum does not depend on who replied first.
             before, total = total, total + vector
@@ -462,20 +451,21 @@ class Attempt:
                 (vector - total) + before,
             )
             summed.append(node)
-        if len(summed) < self._needed:
-            text = f"{len(summed)} of {len(self._cohort)} nodes answered, {self._needed} are needed"
-            raise NodesError(text, len(summed), self._needed)
+        if len(summed) < self.needed:
+            raise NodesError(
+                f"{len(summed)} of {len(self.cohort)} nodes answered, {self.needed} are needed"
+            )
         return total + lost, tuple(sorted(summed))
 
-    def secure_sum(self, roster: Any, terms: Terms) -> tuple[Floats, tuple[int, ...]]:
+    def secure_sum(self, roster: Any) -> tuple[Floats, tuple[int, ...]]:
         """Five stages, in which the server sees masked numbers, and their sum."""
         from polyurn.federation.round import SecureSum
 
-        query, asked = self._query, self._question
+        query, asked = self.query, self.question
         round_ = SecureSum(
-            self._cohort, roster=roster, matter=asked.digest, fewest=self._needed,
-            bounds=node_bounds(query, asked.clients_per_node), dropout=terms.dropout,
-            colluding=terms.colluding,
+            self.cohort, roster=roster, matter=asked.digest, fewest=self.needed,
+            bounds=node_bounds(query, asked.clients_per_node), dropout=self.terms.dropout,
+            colluding=self.terms.colluding,
         )  # fmt: skip
 
         def replies(stage: str, bodies: Mapping[int, bytes]) -> dict[int, bytes]:
@@ -492,7 +482,7 @@ class Attempt:
             total = round_.revealed(replies("reveal", bodies))
         finally:
             for node, why in round_.refused.items():
-                self._tally.refuse(node, why)
+                self.tally.refuse(node, why)
         # It is not known which node it was; a smaller false value is not detected.
         most = query.bounds() * asked.clients_per_node * len(round_.summed)
         if (np.abs(total) > most * (1 + ROUNDING)).any():
@@ -505,24 +495,24 @@ class Attempt:
         # A random tag for each node: only those who know it can reply in the node's name.
         tags = {node: secrets.token_bytes(N_TAG_BYTES) for node in asks}
         messages = {node: ask.encode(tag=tags[node], node=node) for node, ask in asks.items()}
-        self._tally.n_asks += 1
-        self._tally.bytes_down += sum(map(len, messages.values()))
+        self.tally.n_asks += 1
+        self.tally.bytes_down += sum(map(len, messages.values()))
         heard: set[int] = set()
         answered: set[int] = set()
-        for node, data in self._exchange.ask(stage, messages, timeout=self._timeout):
+        for node, data in self.exchange.ask(stage, messages, timeout=self.terms.timeout):
             if node not in messages:
-                self._tally.alive(node)
+                self.tally.alive(node)
                 continue
             heard.add(node)
             body, why = self._opened(node, data, tags[node])
             if body is not None and node in answered:
                 body, why = None, "it answered twice"
             if body is None:
-                self._tally.refuse(node, why)
+                self.tally.refuse(node, why)
                 continue
             answered.add(node)
             yield node, body
-        self._tally.silent(set(messages) - heard)
+        self.tally.silent(set(messages) - heard)
 
     def _opened(self, node: int, data: object, tag: bytes) -> tuple[bytes | None, str]:
         """The body of a reply; or None, and one of a few reasons why it is not used."""
@@ -530,7 +520,7 @@ class Attempt:
             return None, f"a reply of type {type(data).__name__}"
         if not data:
             return None, "the transport says that it failed"
-        self._tally.bytes_up += len(data)
+        self.tally.bytes_up += len(data)
         try:
             reply = Reply.decode(data, tag=None, node=node)
         except RefusedError as error:
@@ -542,7 +532,7 @@ class Attempt:
         if reply.refusal.lasts:
             self.declined.add(node)
         if reply.suspect is not None:
-            self._accusers.setdefault(reply.suspect, set()).add(node)
+            self.accusers.setdefault(reply.suspect, set()).add(node)
         return None, reply.refusal.text
 
 

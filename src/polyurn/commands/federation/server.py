@@ -95,9 +95,6 @@ def keys_command(
     say(f"wrote {public}: send it to the operator of the federation; the other files stay here")
 
 
-_ENDS_WITHIN = 10.0  # seconds
-
-
 def up_command(
     *,
     folder: Path = FEDERATION,
@@ -187,8 +184,8 @@ def down_command(*, folder: Path = FEDERATION) -> None:
     files = FederationFolder(folder)
     federation = files.read()
     pids = [files.node(node.name) / "node.pid" for node in federation.nodes]
-    n_ended = end_processes(pids, within=_ENDS_WITHIN)
-    end_processes([run.pid for run in runs_of(files.runs)], within=_ENDS_WITHIN)
+    n_ended = end_processes(pids)
+    end_processes([run.pid for run in runs_of(files.runs)])
     was_up = stop(files)
     ended = f"ended {counted(n_ended, 'node')}" if n_ended else "no node was running"
     say(f"{'ended the server' if was_up else 'the server was down already'}; {ended}")

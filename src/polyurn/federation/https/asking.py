@@ -29,7 +29,6 @@ from polyurn.storage.files import write_secret
 
 _SLACK = 60.0  # seconds that the server may take beside waiting for nodes
 _STARTS_WITHIN = 60.0  # seconds
-_ENDS_WITHIN = 10.0
 
 
 class HttpsExchange:
@@ -150,7 +149,7 @@ def start(folder: FederationFolder, *, host: str) -> int:
     end = time.monotonic() + _STARTS_WITHIN
     while not _serves(folder):
         if process.poll() is not None or time.monotonic() > end:
-            end_processes([folder.pid], within=_ENDS_WITHIN)
+            end_processes([folder.pid])
             process.wait()
             line = errors.read_text(errors="replace").strip().rpartition("\n")[2]
             raise FederationError(f"the server did not start: {line or f'see {folder.log}'}")
@@ -161,7 +160,7 @@ def start(folder: FederationFolder, *, host: str) -> int:
 
 def stop(folder: FederationFolder) -> bool:
     """End the server; return whether it was running."""
-    return end_processes([folder.pid], within=_ENDS_WITHIN) > 0
+    return end_processes([folder.pid]) > 0
 
 
 def _serves(folder: FederationFolder) -> bool:

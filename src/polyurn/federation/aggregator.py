@@ -475,7 +475,17 @@ class Attempt:
 
         try:
             bodies = round_.advertised(replies("advertise", round_.invite()))
-            _check_neighbourhoods(query, round_.graph.n_neighbours)
+            n_seen = round_.graph.n_neighbours + 1
+            if (
+                isinstance(query, Noised)
+                and query.trust == "distributed"
+                and query.n_reporters > n_seen
+            ):
+                # Every node would refuse it.
+                raise ParameterError(
+                    f"expected n_reporters of at most {n_seen}, a node and its neighbours in the secure "
+                    f"sum, got {query.n_reporters}; a node counts no share that it cannot see"
+                )
             bodies = round_.shared(replies("share", bodies))
             bodies = round_.masked(replies("mask", bodies))
             bodies = round_.confirmed(replies("confirm", bodies))
@@ -547,13 +557,3 @@ def _answer(data: bytes, query: Query[Any], bounds: Floats) -> Floats | str:
     except InputError:
         return "an answer of another length"
     return "numbers beyond their bounds" if (np.abs(vector) > bounds).any() else vector
-
-
-def _check_neighbourhoods(query: Query[Any], n_neighbours: int) -> None:
-    """Refuse a question that every node would refuse: with more shares of noise than it can see."""
-    match query:
-        case Noised(trust="distributed", n_reporters=n) if n > n_neighbours + 1:
-            raise ParameterError(
-                f"expected n_reporters of at most {n_neighbours + 1}, a node and its neighbours in the "
-                f"secure sum, got {n}; a node counts no share that it cannot see"
-            )

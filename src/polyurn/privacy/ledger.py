@@ -5,8 +5,8 @@ another fit, another K. A charge is never taken back, whether or not an answer c
 `storage/ledger_file.py` has the file, `accounting.py` the cost of a charge.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Literal, Protocol, TypeAlias
@@ -167,9 +167,8 @@ class _InMemory:
     def __init__(self) -> None:
         self._kept: list[Entry] = []
 
-    @contextmanager
-    def turn(self) -> Iterator[None]:
-        yield
+    def turn(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def read(self) -> Sequence[Entry]:
         return self._kept

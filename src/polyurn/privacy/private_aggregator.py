@@ -96,11 +96,6 @@ class PrivateAggregator(_Entering):
         """The ledger, with the budget and what was spent."""
         return self._ledger
 
-    @property
-    def trust(self) -> Trust:
-        """Who adds the noise."""
-        return self._trust
-
     def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
         """The sum of the answers of all clients, with noise, to a `Noised` query.
 

@@ -57,7 +57,7 @@ class SigningKey:
     @classmethod
     def generate(cls) -> "SigningKey":
         """A fresh Ed25519 key."""
-        return cls(_openssh(Ed25519PrivateKey.generate()))
+        return cls(_secret(Ed25519PrivateKey.generate()))
 
     @property
     def public(self) -> bytes:
@@ -139,7 +139,7 @@ class NodeKeys:
 def make_authority(name: str, *, now: datetime | None = None) -> Certified:
     """A certificate authority of one federation, for ten years."""
     key = ec.generate_private_key(ec.SECP256R1())
-    itself, subject = Certified(_pem(key), b""), f"{name} certificate authority"
+    itself, subject = Certified(_secret(key), b""), f"{name} certificate authority"
     return replace(itself, certificate=_signed(itself, subject, key.public_key(), now=now))
 
 
@@ -152,13 +152,13 @@ def make_server(
     purpose = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
     extensions, lasts = (purpose, names), _SERVER_LASTS
     signed = _signed(authority, hosts[0], key.public_key(), *extensions, lasts=lasts, now=now)
-    return Certified(_pem(key), signed)
+    return Certified(_secret(key), signed)
 
 
 def make_operator(authority: Certified) -> Certified:
     """The key and certificate with which commands on the server's machine identify themselves to it."""
     key = ec.generate_private_key(ec.SECP256R1())
-    return Certified(_pem(key), certify(authority, "operator", _public(key)))
+    return Certified(_secret(key), certify(authority, "operator", openssh(key.public_key())))
 
 
 def certify(authority: Certified, name: str, public: bytes) -> bytes:
@@ -178,7 +178,10 @@ def public_key_of(certificate: bytes) -> str:
 def make_node_keys() -> NodeKeys:
     """Fresh keys for a node."""
     transport, signing = ec.generate_private_key(ec.SECP384R1()), Ed25519PrivateKey.generate()
-    return NodeKeys(_pem(transport), _public(transport), _openssh(signing), _public(signing))
+    return NodeKeys(
+        transport=_secret(transport), transport_public=openssh(transport.public_key()),
+        signing=_secret(signing), signing_public=openssh(signing.public_key()),
+    )  # fmt: skip
 
 
 def expiry(certificate: bytes) -> datetime:
@@ -232,18 +235,12 @@ def _host(text: str) -> x509.GeneralName:
         raise ParameterError(f"expected a host name or an IP address, got {text!r}") from error
 
 
-def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-    return key.private_bytes(encoding, form, serialization.NoEncryption())
-
-
-def _openssh(key: Ed25519PrivateKey) -> bytes:
-    encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH
-    return key.private_bytes(encoding, form, serialization.NoEncryption())
-
-
-def _public(key: ec.EllipticCurvePrivateKey | Ed25519PrivateKey) -> bytes:
-    return openssh(key.public_key())
+def _secret(key: ec.EllipticCurvePrivateKey | Ed25519PrivateKey) -> bytes:
+    """A private key as PEM, or one of Ed25519 as OpenSSH writes it."""
+    form = serialization.PrivateFormat.PKCS8
+    if isinstance(key, Ed25519PrivateKey):
+        form = serialization.PrivateFormat.OpenSSH
+    return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
 
 
 def _public_key(text: bytes) -> PublicKey:

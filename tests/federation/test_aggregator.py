@@ -632,7 +632,7 @@ def test_rounds_of_a_resumed_run_have_the_numbers_that_they_would_have_had(tmp_p
         ({"min_fraction": 1.5}, "min_fraction as a number from 0 to 1"),
         ({"timeout": 0.0}, "timeout as a number above 0"),
         ({"secure": True, "min_nodes": 1}, "a sum over one node is its answer"),
-        ({"secure": True, "roster": {}}, "expected a Roster"),
+        ({"secure": True, "roster": {}}, "expected roster as a Roster or None"),
         ({"secure": True, "dropout": 0.5}, "no majority is left"),
         ({"secure": "yes"}, "expected secure as True or False"),
     ],

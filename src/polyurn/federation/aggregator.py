@@ -26,8 +26,10 @@ from polyurn.errors import (
     RefusedError,
 )
 from polyurn.federation.exchange import Exchange
+from polyurn.federation.keys import Roster
 from polyurn.federation.messages import N_TAG_BYTES, Ask, Reply, tag_of
-from polyurn.typed.arguments import checked, got
+from polyurn.federation.round import SecureSum
+from polyurn.typed.arguments import checked
 from polyurn.typed.declared import Above, AtLeast, Between, Floats, Seed, check_declared
 from polyurn.typed.json_form import Finite
 from polyurn.wire import Noised, Query, S, decode_statistics, encode_query, node_bounds
@@ -93,7 +95,7 @@ class FederatedAggregator:
     exchange : Exchange
         Carries the messages.
     terms : Terms
-    roster : polyurn.federation.keys.Roster, optional
+    roster : Roster, optional
         The nodes' public keys, which secure sums need; only these nodes take part in them.
     clients_per_node : int
         The declared largest number of clients of a node. An answer beyond this number times the bounds
@@ -119,7 +121,7 @@ class FederatedAggregator:
         exchange: Exchange,
         terms: Terms,
         *,
-        roster: object = None,
+        roster: Roster | None = None,
         clients_per_node: int = 1,
         names: Mapping[int, str] | None = None,
         expected: int = 0,
@@ -129,18 +131,15 @@ class FederatedAggregator:
         if not 1 <= clients_per_node < 2**32:
             raise ParameterError("expected clients_per_node of at least 1")
         self._exchange, self._terms, self._clients_per_node = exchange, terms, clients_per_node
-        if terms.secure or roster is not None:
-            from polyurn.federation.keys import Roster  # needs the extra `federation`
-
-            if not isinstance(roster, Roster):
-                raise ParameterError(
-                    f"expected a Roster with the nodes' public keys for secure sums, got {got(roster)}"
-                )
-            if not 0 <= expected <= len(roster):
-                raise ParameterError(
-                    f"expected 0 to {len(roster)} nodes, as many as are in the roster, got {expected}"
-                )
-        self._roster: Any = roster if terms.secure else None
+        if terms.secure and roster is None:
+            raise ParameterError(
+                "expected a roster with the nodes' public keys for secure sums, got None"
+            )
+        if roster is not None and not 0 <= expected <= len(roster):
+            raise ParameterError(
+                f"expected 0 to {len(roster)} nodes, as many as are in the roster, got {expected}"
+            )
+        self._roster = roster if terms.secure else None
         self._expected, self._rng, self._tally = expected, np.random.default_rng(rng), Tally()
         self._on_change, self._free = on_change, set[int]()
         self._names, self._known, self._present = names or {}, set[int](), set[int]()
@@ -457,10 +456,8 @@ class Attempt:
             )
         return total + lost, tuple(sorted(summed))
 
-    def secure_sum(self, roster: Any) -> tuple[Floats, tuple[int, ...]]:
+    def secure_sum(self, roster: Roster) -> tuple[Floats, tuple[int, ...]]:
         """Five stages, in which the server sees masked numbers, and their sum."""
-        from polyurn.federation.round import SecureSum
-
         query, asked = self.query, self.question
         round_ = SecureSum(
             self.cohort, roster=roster, matter=asked.digest, fewest=self.needed,

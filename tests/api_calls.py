@@ -411,9 +411,6 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         pu.Guarantee.of,
         {"charges": [Charge("survey", 9.0, 20)], "delta": 1e-6, "earlier": []},
     ),
-    "Guarantee.from_json": lambda: (
-        pu.Guarantee.from_json, {"document": _guarantee().to_json()},
-    ),
     "Heterogeneity": lambda: _fields(_heterogeneity()),
     "Histograms": lambda: _fields(pu.histograms(["a", "b"], [0, 1], categories=2)),
     "IID": lambda: (pu.IID, {"marginal": [5, 3], "sizes": [4, 9]}),

@@ -67,7 +67,7 @@ class Federation:
         )
         self.memories = {node: {} for node in self.ids}
         self.nodes = {node: self.node(place) for place, node in enumerate(self.ids)}
-        self.exchange = InProcessExchange(
+        self.exchange = Recording(
             {
                 node: played(self.nodes[node], (faults or {}).get(place))
                 for place, node in enumerate(self.ids)
@@ -125,6 +125,22 @@ class Federation:
         """An aggregator that sums the same clients without any bytes."""
         places = range(len(self.ids)) if places is None else places
         return Local(np.vstack([self.counts[self.rows(p)] for p in places]), self.buckets(places))
+
+
+class Recording(InProcessExchange):
+    """Keeps what was asked of whom, and counts how often a transport would have waited in vain."""
+
+    def __init__(self, nodes):
+        super().__init__(nodes)
+        self.asked, self.n_timeouts = [], 0
+
+    def ask(self, stage, messages, *, timeout):
+        self.asked.append((stage, tuple(messages)))
+        n_silent = len(messages)
+        for reply in super().ask(stage, messages, timeout=timeout):
+            n_silent -= 1
+            yield reply
+        self.n_timeouts += n_silent > 0
 
 
 def aggregator_of(exchange, **options):

@@ -69,7 +69,6 @@ ONLY_IN = {
     },
     "llvmlite": {"client.simd"},
     "cryptography": {"federation"},
-    "dp_accounting": {"privacy.accounting"},
     "flwr": {"federation.flower", "sweeps.flower_run"},
     "opendp": {"privacy.noise"},
     "aiohttp": {"federation.https"},

@@ -13,12 +13,11 @@ import numpy as np
 import pytest
 
 from federation_jobs import job_of
-from federations import OPEN, STAGES, Federation, at, opened
+from federations import OPEN, STAGES, Federation, Recording, at, opened
 from full_disk import full_disk
 from played_federations import histograms_of
 from polyurn import SizeBins
 from polyurn.errors import FileError
-from polyurn.federation.exchange import InProcessExchange
 from polyurn.federation.folder import read_node, set_up
 from polyurn.federation.jobs import JobFolder
 from polyurn.federation.messages import Ask, Refusal
@@ -191,7 +190,7 @@ class OnDisk:
         for i in range(1, n_nodes + 1):
             node = read_node(self.made.node(f"node-{i}"))
             nodes[i] = open_node(node, histograms_of(n_clients, i)).answer
-        self.exchange = InProcessExchange(nodes)
+        self.exchange = Recording(nodes)
 
     def job(self, checkpoint):
         job = job_of(

@@ -69,7 +69,7 @@ def test_no_ledger_that_lost_its_charges_is_a_fresh_budget(tmp_path, damage):
     path = tmp_path / "privacy.ledger"
     spent(path, 2)
     older = path.read_bytes()
-    mark = spent(path, 3).mark
+    mark = spent(path, 3).entries.mark
     if damage in ("deleted", "another"):
         path.unlink()
     else:

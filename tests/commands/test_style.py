@@ -89,7 +89,7 @@ def test_a_private_style_states_its_guarantee_and_is_charged(run, files):
         in load_saved("style.json", Style).provenance.privacy_in_words
     )
     again = run(*COMMAND, *FEW, *private, "-o", "again.json")
-    assert_refused(again, "error: style (sigma", "would bring epsilon")
+    assert_refused(again, "error: bounded_style (sigma", "would bring epsilon")
 
 
 def test_an_exact_style_with_a_ledger_is_beside_the_epsilon_of_a_later_one(run, files):

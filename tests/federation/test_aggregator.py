@@ -10,6 +10,7 @@ from federations import (
     STAGES,
     Federation,
     RecordFederation,
+    Recording,
     at,
     crash,
     garbage,
@@ -27,7 +28,6 @@ from federations import (
 from polyurn import LocalAggregator, ReplayAggregator, SizeBins, fit, fit_style
 from polyurn.errors import LostRoundError, NodesError, ParameterError
 from polyurn.federation.aggregator import Attempt, FederatedAggregator, Tally, Terms
-from polyurn.federation.exchange import InProcessExchange
 from polyurn.federation.keys import Roster
 from polyurn.federation.masking import keys_statement
 from polyurn.federation.messages import (
@@ -215,7 +215,7 @@ def test_a_silent_node_costs_one_timeout_and_is_not_asked_again(tmp_path):
     assert clients.excluded == {federation.ids[3]: "it did not reply in time"}
 
 
-class LateExchange(InProcessExchange):
+class LateExchange(Recording):
     """What was not replied in time comes with the next replies."""
 
     late = ()
@@ -324,7 +324,7 @@ def test_a_replayed_answer_is_not_added_again(tmp_path):
 def test_a_second_answer_of_a_node_is_not_added(tmp_path):
     federation = Federation(tmp_path, 4, 2)
 
-    class Twice(InProcessExchange):
+    class Twice(Recording):
         def ask(self, stage, messages, *, timeout):
             for node, reply in super().ask(stage, messages, timeout=timeout):
                 yield from [(node, reply)] * 2
@@ -484,7 +484,7 @@ def test_a_server_that_puts_another_question_to_all_nodes_but_one_gets_nothing_o
 
         return answer
 
-    exchange = InProcessExchange({node: lied_to(node) for node in federation.ids})
+    exchange = Recording({node: lied_to(node) for node in federation.ids})
     roster = Gullible({node: key.public for node, key in federation.keys.items()})
     clients = FederatedAggregator(exchange, Terms(), roster=roster, clients_per_node=2)
     got = clients.aggregate(Part(QUERY, 0.0, 1.0), None)
@@ -562,7 +562,7 @@ def test_what_crossed_is_counted_to_the_byte(tmp_path, secure):
     federation = Federation(tmp_path, 4, 2, faults={1: garbage})
     n_bytes = {"down": 0, "up": 0}
 
-    class Counting(InProcessExchange):
+    class Counting(Recording):
         def ask(self, stage, messages, *, timeout):
             n_bytes["down"] += sum(map(len, messages.values()))
             for node, reply in super().ask(stage, messages, timeout=timeout):
@@ -637,7 +637,7 @@ def test_rounds_of_a_resumed_run_have_the_numbers_that_they_would_have_had(tmp_p
         ({"min_fraction": 1.5}, "min_fraction as a number from 0 to 1"),
         ({"timeout": 0.0}, "timeout as a number above 0"),
         ({"secure": True, "min_nodes": 1}, "a sum over one node is its answer"),
-        ({"secure": True, "roster": {}}, "expected a Roster"),
+        ({"secure": True, "roster": {}}, "expected roster as a Roster or None"),
         ({"secure": True, "dropout": 0.5}, "no majority is left"),
         ({"secure": "yes"}, "expected secure as True or False"),
     ],
@@ -685,11 +685,11 @@ def test_nodes_do_not_help_a_server_to_a_sum_with_too_little_noise(tmp_path):
     faults = {place: at("mask", crash) for place in range(4)}
     federation = Federation(tmp_path, 10, faults=faults)
     attempt = Attempt(
-        SHARES, federation.ids, 2, exchange=federation.exchange, tally=Tally(), timeout=1.0,
-        clients_per_node=25,
+        SHARES, Ask(25, encode_query(SHARES)), federation.ids, 2, federation.exchange,
+        Terms(dropout=0.4, colluding=0.1, timeout=1.0), Tally(),
     )  # fmt: skip
     with pytest.raises(LostRoundError, match="0 nodes are left"):
-        attempt.secure_sum(federation.roster, Terms(dropout=0.4, colluding=0.1))
+        attempt.secure_sum(federation.roster)
     for place in range(4, 10):
         last = federation.log(place).read_text().splitlines()[-1]
         assert "confirm" in last

@@ -127,12 +127,6 @@ def test_the_same_holds_at_the_first_stage_of_a_secure_sum(tmp_path, name):
     assert node.memory() == {}
 
 
-def test_a_node_without_a_key_takes_no_part_in_secure_sums(tmp_path):
-    federation = Federation(tmp_path, 3)
-    node = federation.node(0, signer=None)
-    assert asked(node, invitation(federation), "advertise").refusal is Refusal.NOT_SECURE
-
-
 def test_rounds_of_a_day_are_counted_over_restarts_and_come_back_the_next_day(tmp_path):
     federation = Federation(tmp_path, 1, policy=replace(OPEN, rounds_per_day=3))
 
@@ -227,8 +221,8 @@ def test_an_owner_who_cannot_be_told_does_not_make_the_error_leave(tmp_path, mon
 def test_clients_that_some_question_would_be_refused_for_keep_the_node_from_beginning(tmp_path):
     federation = Federation(tmp_path, 1)
     for wrong, why in (
-        ({"max_size": 19}, "at most 19 points a client, got one with 20"),
-        ({"clients_per_node": 24}, "at most 24 clients in a node, got 25"),
+        ({"max_size": 19}, "at most 19 points a client, one has 20"),
+        ({"clients_per_node": 24}, "at most 24 clients a node, the table has 25"),
         ({"policy": replace(OPEN, fewest_clients=26)}, "at least 26 clients .* exact sums, got 25"),
         ({"policy": replace(OPEN, most_epsilon=1.0)}, "a ledger with a policy"),
     ):
@@ -479,7 +473,7 @@ def test_an_exact_answer_is_not_missing_from_the_owners_ledger(tmp_path):
     node = federation.node(0, ledger=ledger)
     assert asked(node, question(federation, QUERY)).refusal is None
     assert (ledger.n_exact, ledger.charges) == (1, ())
-    assert f"ledger {ledger.mark}" in federation.log(0).read_text()
+    assert f"ledger {ledger.entries.mark}" in federation.log(0).read_text()
     entries = LedgerFile(tmp_path / "alone")
     asked(federation.node(0, entries=entries), question(federation, QUERY))
     assert [entry.what for entry in entries.read()] == ["survey"]
@@ -500,7 +494,7 @@ def test_a_node_with_records_answers_a_question_about_style(tmp_path):
     node = Node(
         federation.ids[0], world.records, ids=world.records.ids.tolist(), key=bytes(32),
         policy=OPEN, log=NodeLogFile(tmp_path / "style.log"), max_size=60,
-        clients_per_node=25,
+        clients_per_node=25, signer=federation.keys[federation.ids[0]], roster=federation.roster,
     )  # fmt: skip
     reply = asked(node, question(federation, query))
     got = decode_statistics(reply.body, query).to_vector()
@@ -518,7 +512,7 @@ def test_a_question_about_a_column_is_charged_to_the_owners_budget(tmp_path, que
     node = Node(
         federation.ids[0], world.records, ids=world.records.ids.tolist(), key=bytes(32),
         policy=OPEN, log=NodeLogFile(tmp_path / "column.log"), max_size=60, clients_per_node=25,
-        ledger=ledger,
+        ledger=ledger, signer=federation.keys[federation.ids[0]], roster=federation.roster,
     )  # fmt: skip
     message = question(federation, Noised(query, 5.0))
     refusals = [asked(node, message).refusal for _ in range(2)]
@@ -544,6 +538,7 @@ def test_a_space_of_another_number_of_features_is_refused_before_any_record_is_l
     node = Node(
         federation.ids[0], world.records, ids=world.records.ids.tolist(), key=bytes(32),
         policy=OPEN, log=log, max_size=60, clients_per_node=25,
+        signer=federation.keys[federation.ids[0]], roster=federation.roster,
     )  # fmt: skip
     reply = asked(node, question(federation, StyleMoments(whole_space(3, 4))))
     assert reply.refusal is Refusal.OTHER_FEATURES
@@ -562,6 +557,6 @@ def test_a_space_that_only_some_points_overflow_in_does_not_tell_whether_they_ar
     node = Node(
         federation.ids[0], records, ids=records.ids.tolist(), key=bytes(32),
         policy=OPEN, log=NodeLogFile(tmp_path / "style.log"), max_size=60,
-        clients_per_node=25,
+        clients_per_node=25, signer=federation.keys[federation.ids[0]], roster=federation.roster,
     )  # fmt: skip
     assert asked(node, question(federation, StyleMoments(space))).refusal is None

@@ -230,7 +230,7 @@ def test_a_round_that_is_begun_again_may_use_the_budget_up(tmp_path, clock):
     here.exchange.before = recover
     with pytest.raises(BudgetError, match="or raise the budget with --ledger-epsilon"):
         perform(here.exchange, here.job(**GUARANTEE))
-    assert [charge.what for charge in charges(here.made.ledger)][:2] == ["survey"] * 2
+    assert [charge.what for charge in charges(here.made.ledger)][:2] == ["bounded_survey"] * 2
 
 
 def test_before_the_first_private_round_nodes_have_time_to_come(here):
@@ -304,7 +304,7 @@ def test_a_private_style_is_charged_once_and_says_what_it_guarantees(with_record
     assert guarantee.epsilon == pytest.approx(200.0)
     assert (guarantee.n_rounds, guarantee.trust) == (1, "distributed")
     (charge,) = charges(here.made.ledger)
-    assert (charge.what, charge.trust) == ("style", "distributed")
+    assert (charge.what, charge.trust) == ("bounded_style", "distributed")
     assert asked_of(here, 2) == {"noised bounded_style"}
     assert saved.model.n_clients == pytest.approx(60, abs=2)
 

@@ -114,14 +114,6 @@ def test_a_period_alone_keeps_the_rule_that_there_is_however_much_a_run_wants():
     assert Renewal.of("monthly", 2.0) == Renewal("monthly", 2.0)
 
 
-def test_a_budget_without_a_rule_takes_none_away():
-    ledger, _ = clocked(renewal="monthly:0.5")
-    ledger.entries.append(Budget(9.0, 1e-6))  # as a version that knows no rules raises it
-    assert ledger.budget == Budget(9.0, 1e-6, Renewal("monthly", 0.5))
-    with pytest.raises(BudgetError, match=r"of 0\.5 for 2026-01"):
-        ledger.charge("look", sigma_for(1.0, 1e-6), 10)
-
-
 def test_a_clock_that_was_ahead_for_one_charge_gives_one_period_and_never_more_than_the_whole():
     one = sigma_for(1.0, 1e-6)
     ledger, times = clocked(1.6)

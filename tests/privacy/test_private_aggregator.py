@@ -36,7 +36,7 @@ def test_every_release_is_charged_with_its_noise_its_numbers_and_its_trust_model
     aggregator = private()
     aggregator.aggregate(Noised(AskShares(4), 20.0), None)
     (charge,) = aggregator.ledger.charges
-    assert (charge.what, charge.sigma, charge.n_numbers) == ("ask shares", 20.0, 4)
+    assert (charge.what, charge.sigma, charge.n_numbers) == (AskShares(4).text, 20.0, 4)
     assert (charge.trust, charge.change_norm) == ("central", 2.0)
 
 

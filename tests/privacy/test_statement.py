@@ -6,6 +6,7 @@ from polyurn.errors import FileError, ParameterError
 from polyurn.privacy.accounting import epsilon_of, sigma_for
 from polyurn.privacy.ledger import Charge
 from polyurn.privacy.statement import Guarantee, in_words
+from polyurn.typed.json_form import from_json, to_json
 
 
 def test_a_changed_record_costs_as_much_as_a_replaced_client_where_nothing_better_is_proved():
@@ -44,7 +45,7 @@ def test_exact_releases_are_said_beside_epsilon(n_exact, words):
     assert "exact release" not in in_words(noised)
     guarantee = replace(noised, n_exact=n_exact)
     assert f"added or removed, {words} which no ε covers. Trust" in in_words(guarantee)
-    assert Guarantee.from_json(guarantee.to_json()) == guarantee
+    assert from_json(Guarantee, to_json(guarantee)) == guarantee
 
 
 def test_the_weakest_trust_model_of_all_releases_is_the_models():
@@ -60,8 +61,8 @@ def test_no_guarantee_is_said_in_as_many_words():
 
 def test_a_guarantee_comes_back_from_its_record():
     guarantee = Guarantee.of([Charge("score", 6.0, 32)], 1e-6)
-    assert Guarantee.from_json(guarantee.to_json()) == guarantee
+    assert from_json(Guarantee, to_json(guarantee)) == guarantee
     with pytest.raises(FileError):
-        Guarantee.from_json({**guarantee.to_json(), "epsilon": -1.0})
+        from_json(Guarantee, {**to_json(guarantee), "epsilon": -1.0})
     with pytest.raises(FileError):
-        Guarantee.from_json({**guarantee.to_json(), "trust": "nobody"})
+        from_json(Guarantee, {**to_json(guarantee), "trust": "nobody"})

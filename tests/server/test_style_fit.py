@@ -134,7 +134,7 @@ def test_a_private_fit_is_charged_to_its_ledger_once():
     world, ledger = drawn_world(500, seed=3), PrivacyLedger(1.0, 1e-6)
     clients = PrivateAggregator(LocalAggregator(world.records), ledger=ledger)
     fit_style(clients, whole_space(), **PRIVATE)
-    assert [charge.what for charge in ledger.charges] == ["style"]
+    assert [charge.what for charge in ledger.charges] == ["bounded_style"]
     assert clients.guarantee().epsilon == pytest.approx(1.0)
     with pytest.raises(BudgetError):
         fit_style(clients, whole_space(), **PRIVATE)

@@ -10,6 +10,7 @@ from polyurn.commands.console import print_json, say, show
 from polyurn.commands.declare import argument
 from polyurn.commands.options import AS_JSON
 from polyurn.errors import FileError, PolyurnError
+from polyurn.typed.json_form import to_json
 from polyurn.wording import counted
 
 _OTHERS = {
@@ -42,7 +43,7 @@ def show_command(
         saved = views.read_model(file)  # raises if it is not a model
         alarm, known = None, saved.provenance
         guarantee = None if known.privacy is None else known.privacy.guarantee
-        guaranteed = {"guarantee": None if guarantee is None else guarantee.to_json()}
+        guaranteed = {"guarantee": None if guarantee is None else to_json(guarantee)}
         document = views.mdm_json(saved.model, saved.categories)
         table = views.mdm_table(saved.model, saved.categories)
     no_errors = known.fit.no_errors if known.fit is not None else ""

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -26,8 +26,10 @@ from polyurn.errors import (
     RefusedError,
 )
 from polyurn.federation.exchange import Exchange
+from polyurn.federation.keys import Roster
 from polyurn.federation.messages import N_TAG_BYTES, Ask, Reply, tag_of
-from polyurn.typed.arguments import checked, got
+from polyurn.federation.round import SecureSum
+from polyurn.typed.arguments import checked
 from polyurn.typed.declared import Above, AtLeast, Between, Floats, Seed, check_declared
 from polyurn.typed.json_form import Finite
 from polyurn.wire import Noised, Query, S, decode_statistics, encode_query, node_bounds
@@ -37,6 +39,7 @@ from polyurn.wording import counted, listed
 
 # One node could accuse another falsely, so that two accusations are needed.
 _ENOUGH_ACCUSERS = 2
+_FOR_GOOD = 2  # exclusions of a node, after which it is not asked again
 _LOOK = 0.5  # seconds between two checks which nodes are connected
 
 
@@ -92,7 +95,7 @@ class FederatedAggregator:
     exchange : Exchange
         Carries the messages.
     terms : Terms
-    roster : polyurn.federation.keys.Roster, optional
+    roster : Roster, optional
         The nodes' public keys, which secure sums need; only these nodes take part in them.
     clients_per_node : int
         The declared largest number of clients of a node. An answer beyond this number times the bounds
@@ -118,7 +121,7 @@ class FederatedAggregator:
         exchange: Exchange,
         terms: Terms,
         *,
-        roster: object = None,
+        roster: Roster | None = None,
         clients_per_node: int = 1,
         names: Mapping[int, str] | None = None,
         expected: int = 0,
@@ -128,18 +131,15 @@ class FederatedAggregator:
         if not 1 <= clients_per_node < 2**32:
             raise ParameterError("expected clients_per_node of at least 1")
         self._exchange, self._terms, self._clients_per_node = exchange, terms, clients_per_node
-        if terms.secure or roster is not None:
-            from polyurn.federation.keys import Roster  # needs the extra `federation`
-
-            if not isinstance(roster, Roster):
-                raise ParameterError(
-                    f"expected a Roster with the nodes' public keys for secure sums, got {got(roster)}"
-                )
-            if not 0 <= expected <= len(roster):
-                raise ParameterError(
-                    f"expected 0 to {len(roster)} nodes, as many as are in the roster, got {expected}"
-                )
-        self._roster: Any = roster if terms.secure else None
+        if terms.secure and roster is None:
+            raise ParameterError(
+                "expected a roster with the nodes' public keys for secure sums, got None"
+            )
+        if roster is not None and not 0 <= expected <= len(roster):
+            raise ParameterError(
+                f"expected 0 to {len(roster)} nodes, as many as are in the roster, got {expected}"
+            )
+        self._roster = roster if terms.secure else None
         self._expected, self._rng, self._tally = expected, np.random.default_rng(rng), Tally()
         self._on_change, self._free = on_change, set[int]()
         self._names, self._known, self._present = names or {}, set[int](), set[int]()
@@ -210,7 +210,7 @@ class FederatedAggregator:
         before: Callable[[], None],
     ) -> S:
         """A sum, in up to `retries` + 1 attempts."""
-        failed = ""
+        failed, question = "", Ask(self._clients_per_node, encode_query(query))
         for n_attempts in range(1, self._terms.retries + 2):
             cohort, needed = self._cohort(cohort_size, choose)
             if isinstance(query, Noised) and query.trust == "distributed":
@@ -223,21 +223,19 @@ class FederatedAggregator:
                 raise BudgetError(f"no sum: {failed}; begun again, {error}") from error
             self._tally.n_attempts += 1
             attempt = Attempt(
-                query, cohort, needed, exchange=self._exchange, tally=self._tally,
-                timeout=self._terms.timeout, clients_per_node=self._clients_per_node,
-            )  # fmt: skip
+                query, question, cohort, needed, self._exchange, self._terms, self._tally
+            )
             try:
                 if self._roster is None:
                     total, summed = attempt.plain_sum()
                 else:
-                    total, summed = attempt.secure_sum(self._roster, self._terms)
+                    total, summed = attempt.secure_sum(self._roster)
             except (NodesError, LostRoundError) as error:
                 self._tally.suspect(attempt.suspects(error))
                 # Everybody was asked, and too few of them would not refuse again.
                 is_over = cohort_size is None and len(set(cohort) - attempt.declined) < needed
                 if is_over or n_attempts > self._terms.retries:
-                    times = counted(n_attempts, "attempt")
-                    text = f"no sum in {times}: {error}; {self._absent()}"
+                    text = f"no sum in {counted(n_attempts, 'attempt')}: {error}; {self._absent()}"
                     if is_over and attempt.declined:
                         text += "; they refuse it again until that changes and they join again"
                     raise NodesError(text) from error
@@ -312,8 +310,7 @@ class Tally:
         self._whys: dict[int, str] = {}  # of this round
         self._joined: Set[int] = set()
         self._excluded: dict[int, str] = {}
-        self._for_good: set[int] = set()
-        self._was_excluded: set[int] = set()
+        self._times: Counter[int] = Counter()  # of exclusion
         self._refused: dict[int, Counter[str]] = {}
 
     @property
@@ -367,20 +364,18 @@ class Tally:
         self.n_timeouts += bool(nodes)
         for node in nodes:
             self._excluded[node] = self.SILENT
-            if node in self._was_excluded:
-                self._for_good.add(node)
-            self._was_excluded.add(node)
+            self._times[node] += 1
 
     def suspect(self, nodes: Collection[int]) -> None:
         """Exclude nodes for good that made a secure sum fail."""
         for node in nodes:
             self.refuse(node, self.SUSPECT)
             self._excluded[node] = self.SUSPECT
-            self._for_good.add(node)
+            self._times[node] = _FOR_GOOD
 
     def alive(self, node: int) -> None:
         """Ask an excluded node again after a sign of life."""
-        if node not in self._for_good:
+        if self._times[node] < _FOR_GOOD:
             self._excluded.pop(node, None)
 
     def traffic(self, *, secure: bool, clients_per_node: int, known: Collection[int]) -> Traffic:
@@ -410,47 +405,42 @@ class Tally:
         return tuple(found)
 
 
+@dataclass(frozen=True, eq=False)
 class Attempt:
     """One attempt at a sum over a cohort of nodes, plain or secure.
 
-    `declined` are nodes that would refuse the same question again. A sum is an array of shape
-    (n_numbers,) and the nodes that are in it; there is none over fewer than `needed`.
+    `question` has the query as bytes. `declined` are nodes that would refuse it again, and `accusers`
+    those that blame a node. A sum is an array of shape (n_numbers,) and the nodes that are in it; there
+    is none over fewer than `needed`.
     """
 
-    def __init__(
-        self,
-        query: Query[Any],
-        cohort: Collection[int],
-        needed: int,
-        *,
-        exchange: Exchange,
-        tally: Tally,
-        timeout: float,
-        clients_per_node: int,
-    ) -> None:
-        self._query, self._cohort, self._needed = query, cohort, needed
-        self._exchange, self._tally, self._timeout = exchange, tally, timeout
-        self._question = Ask(clients_per_node, encode_query(query))
-        self._accusers: dict[int, set[int]] = {}
-        self.declined: set[int] = set()
+    query: Query[Any]
+    question: Ask
+    cohort: Collection[int]
+    needed: int
+    exchange: Exchange
+    terms: Terms
+    tally: Tally
+    declined: set[int] = field(default_factory=set)
+    accusers: dict[int, set[int]] = field(default_factory=dict)
 
     def suspects(self, error: Exception | None = None) -> set[int]:
         """Nodes whose messages to others broke the protocol."""
         accused = {
-            node for node, by in self._accusers.items() if len(by - {node}) >= _ENOUGH_ACCUSERS
+            node for node, by in self.accusers.items() if len(by - {node}) >= _ENOUGH_ACCUSERS
         }
         lost = error.node if isinstance(error, LostRoundError) else None
         return accused if lost is None else accused | {lost}
 
     def plain_sum(self) -> tuple[Floats, tuple[int, ...]]:
         """Each answer is checked, and added as it comes. The server sees every node's answer."""
-        query = self._query
-        bounds = query.bounds() * self._question.clients_per_node
+        query = self.query
+        bounds = query.bounds() * self.question.clients_per_node
         total, lost, summed = np.zeros(query.n_numbers), np.zeros(query.n_numbers), []
-        for node, data in self._ask("plain", dict.fromkeys(self._cohort, self._question)):
+        for node, data in self._ask("plain", dict.fromkeys(self.cohort, self.question)):
             vector = _answer(data, query, bounds)
             if isinstance(vector, str):
-                self._tally.refuse(node, vector)
+                self.tally.refuse(node, vector)
                 continue
             # Compensated (Neumaier, 1974), so that the sum does not depend on who replied first.
             before, total = total, total + vector
@@ -460,20 +450,19 @@ class Attempt:
                 (vector - total) + before,
             )
             summed.append(node)
-        if len(summed) < self._needed:
-            text = f"{len(summed)} of {len(self._cohort)} nodes answered, {self._needed} are needed"
-            raise NodesError(text)
+        if len(summed) < self.needed:
+            raise NodesError(
+                f"{len(summed)} of {len(self.cohort)} nodes answered, {self.needed} are needed"
+            )
         return total + lost, tuple(sorted(summed))
 
-    def secure_sum(self, roster: Any, terms: Terms) -> tuple[Floats, tuple[int, ...]]:
+    def secure_sum(self, roster: Roster) -> tuple[Floats, tuple[int, ...]]:
         """Five stages, in which the server sees masked numbers, and their sum."""
-        from polyurn.federation.round import SecureSum
-
-        query, asked = self._query, self._question
+        query, asked = self.query, self.question
         round_ = SecureSum(
-            self._cohort, roster=roster, matter=asked.digest, fewest=self._needed,
-            bounds=node_bounds(query, asked.clients_per_node), dropout=terms.dropout,
-            colluding=terms.colluding,
+            self.cohort, roster=roster, matter=asked.digest, fewest=self.needed,
+            bounds=node_bounds(query, asked.clients_per_node), dropout=self.terms.dropout,
+            colluding=self.terms.colluding,
         )  # fmt: skip
 
         def replies(stage: str, bodies: Mapping[int, bytes]) -> dict[int, bytes]:
@@ -483,14 +472,24 @@ class Attempt:
 
         try:
             bodies = round_.advertised(replies("advertise", round_.invite()))
-            _check_neighbourhoods(query, round_.graph.n_neighbours)
+            n_seen = round_.graph.n_neighbours + 1
+            if (
+                isinstance(query, Noised)
+                and query.trust == "distributed"
+                and query.n_reporters > n_seen
+            ):
+                # Every node would refuse it.
+                raise ParameterError(
+                    f"expected n_reporters of at most {n_seen}, a node and its neighbours in the secure "
+                    f"sum, got {query.n_reporters}; a node counts no share that it cannot see"
+                )
             bodies = round_.shared(replies("share", bodies))
             bodies = round_.masked(replies("mask", bodies))
             bodies = round_.confirmed(replies("confirm", bodies))
             total = round_.revealed(replies("reveal", bodies))
         finally:
             for node, why in round_.refused.items():
-                self._tally.refuse(node, why)
+                self.tally.refuse(node, why)
         # It is not known which node it was; a smaller false value is not detected.
         most = query.bounds() * asked.clients_per_node * len(round_.summed)
         if (np.abs(total) > most * (1 + ROUNDING)).any():
@@ -503,24 +502,24 @@ class Attempt:
         # A random tag for each node: only those who know it can reply in the node's name.
         tags = {node: secrets.token_bytes(N_TAG_BYTES) for node in asks}
         messages = {node: ask.encode(tag=tags[node], node=node) for node, ask in asks.items()}
-        self._tally.n_asks += 1
-        self._tally.bytes_down += sum(map(len, messages.values()))
+        self.tally.n_asks += 1
+        self.tally.bytes_down += sum(map(len, messages.values()))
         heard: set[int] = set()
         answered: set[int] = set()
-        for node, data in self._exchange.ask(stage, messages, timeout=self._timeout):
+        for node, data in self.exchange.ask(stage, messages, timeout=self.terms.timeout):
             if node not in messages:
-                self._tally.alive(node)
+                self.tally.alive(node)
                 continue
             heard.add(node)
             body, why = self._opened(node, data, tags[node])
             if body is not None and node in answered:
                 body, why = None, "it answered twice"
             if body is None:
-                self._tally.refuse(node, why)
+                self.tally.refuse(node, why)
                 continue
             answered.add(node)
             yield node, body
-        self._tally.silent(set(messages) - heard)
+        self.tally.silent(set(messages) - heard)
 
     def _opened(self, node: int, data: object, tag: bytes) -> tuple[bytes | None, str]:
         """The body of a reply; or None, and one of a few reasons why it is not used."""
@@ -528,7 +527,7 @@ class Attempt:
             return None, f"a reply of type {type(data).__name__}"
         if not data:
             return None, "the transport says that it failed"
-        self._tally.bytes_up += len(data)
+        self.tally.bytes_up += len(data)
         try:
             reply = Reply.decode(data, tag=None, node=node)
         except RefusedError as error:
@@ -540,7 +539,7 @@ class Attempt:
         if reply.refusal.lasts:
             self.declined.add(node)
         if reply.suspect is not None:
-            self._accusers.setdefault(reply.suspect, set()).add(node)
+            self.accusers.setdefault(reply.suspect, set()).add(node)
         return None, reply.refusal.text
 
 
@@ -555,13 +554,3 @@ def _answer(data: bytes, query: Query[Any], bounds: Floats) -> Floats | str:
     except InputError:
         return "an answer of another length"
     return "numbers beyond their bounds" if (np.abs(vector) > bounds).any() else vector
-
-
-def _check_neighbourhoods(query: Query[Any], n_neighbours: int) -> None:
-    """Refuse a question that every node would refuse: with more shares of noise than it can see."""
-    match query:
-        case Noised(trust="distributed", n_reporters=n) if n > n_neighbours + 1:
-            raise ParameterError(
-                f"expected n_reporters of at most {n_neighbours + 1}, a node and its neighbours in the "
-                f"secure sum, got {n}; a node counts no share that it cannot see"
-            )

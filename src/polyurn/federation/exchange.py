@@ -29,18 +29,15 @@ class InProcessExchange:
     """Plays every node in this process.
 
     A node is a function of (stage, message) that returns its reply, such as `Node.answer`, or None if it
-    does not reply. `n_timeouts` counts how often a transport would have waited for such a node; `asked`
-    has the stage and the nodes of every call of `ask`.
+    does not reply.
 
     >>> exchange = InProcessExchange({3: lambda stage, message: message[::-1], 5: lambda *_: None})
-    >>> dict(exchange.ask("plain", {3: b"abc", 5: b"abc"}, timeout=60.0)), exchange.n_timeouts
-    ({3: b'cba'}, 1)
+    >>> dict(exchange.ask("plain", {3: b"abc", 5: b"abc"}, timeout=60.0))
+    {3: b'cba'}
     """
 
     def __init__(self, nodes: Mapping[int, Callable[[str, bytes], bytes | None]]) -> None:
         self._nodes = dict(nodes)
-        self.n_timeouts = 0
-        self.asked: list[tuple[str, tuple[int, ...]]] = []
 
     def nodes(self) -> list[int]:
         """Ids of all nodes."""
@@ -50,12 +47,7 @@ class InProcessExchange:
         self, stage: str, messages: Mapping[int, bytes], *, timeout: float
     ) -> Iterator[tuple[int, bytes]]:
         """The replies of the nodes that reply, without waiting for the others."""
-        self.asked.append((stage, tuple(messages)))
-        waits = False
         for node, message in messages.items():
             reply = self._nodes[node](stage, message)
-            if reply is None:
-                waits = True
-            else:
+            if reply is not None:
                 yield node, reply
-        self.n_timeouts += waits

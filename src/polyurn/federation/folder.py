@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -34,14 +34,13 @@ from polyurn.federation.keys import (
     make_authority,
     make_node_keys,
     make_operator,
-    make_secret,
     make_server,
-    raw_secret,
 )
 from polyurn.federation.policy import NodePolicy, policy_file
 from polyurn.model.names import check_names
 from polyurn.storage.documents import load_document, read_document, save_document
 from polyurn.storage.files import read_regular, read_secret, refused, write_secret, write_whole
+from polyurn.typed.declared import AtLeast, check_declared
 from polyurn.typed.json_form import Count, shown, to_json
 from polyurn.wire import RecordColumn
 
@@ -72,16 +71,17 @@ class Federation:
     """
 
     address: str  # of the server, for nodes: host:port
-    n_categories: Count
+    n_categories: Annotated[int, AtLeast(1)]
     categories: tuple[str, ...] | None  # their names; None if they are called 0, 1, 2, ...
-    max_size: Count  # declared largest number of points of a client
-    clients_per_node: Count  # declared largest number of clients of a node
+    max_size: Annotated[int, AtLeast(1)]  # declared largest number of points of a client
+    clients_per_node: Annotated[int, AtLeast(1)]  # declared largest number of clients of a node
     nodes: tuple[NodeEntry, ...]
     hosts: tuple[str, ...] = ()  # further names of the server's machine, for its certificate
     features: tuple[str, ...] | None = None
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of features of texts
 
     def __post_init__(self) -> None:
+        check_declared(self)
         host, _, port = self.address.rpartition(":")
         if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
             raise ParameterError(
@@ -100,10 +100,6 @@ class Federation:
                     f"expected values of a declared feature, two different ones or more, got {name}="
                     f"{','.join(values)}"
                 )
-        if min(self.n_categories, self.max_size, self.clients_per_node) < 1:
-            raise ParameterError(
-                "expected at least 1 category, and max_size and clients_per_node of at least 1"
-            )
         names = [node.name for node in self.nodes]
         if not 1 <= len(names) <= MOST_NODES or len(set(names)) < len(names):
             raise ParameterError(f"expected 1 to {MOST_NODES:,} nodes with names of their own")
@@ -116,6 +112,11 @@ class Federation:
     def declared(self) -> int | tuple[str, ...]:
         """The categories in the form that reading a table takes."""
         return self.n_categories if self.categories is None else self.categories
+
+    @property
+    def names(self) -> dict[int, str]:
+        """The nodes' names, by their numbers."""
+        return {node.number: node.name for node in self.nodes}
 
     @cached_property
     def roster(self) -> Roster:
@@ -337,27 +338,25 @@ def load_public_keys(path: str | os.PathLike[str], *, number: int) -> NodeEntry:
 def bucket_key(path: str | os.PathLike[str]) -> bytes:
     """A node's secret key for its clients' buckets (`client/cohort.py`): 32 bytes, drawn once.
 
-    The file is an OpenSSH key like the node's others and is never overwritten. Keep a copy: another key
-    changes the clients' buckets.
+    The file has them as 64 hexadecimal digits and is never overwritten. Keep a copy: another key changes
+    the clients' buckets.
     """
     path = Path(path)
     if not os.path.lexists(path):
         neighbour = path.with_name(f".polyurn-{secrets.token_hex(8)}")
         with refused(f"cannot write {path}"):
             try:
-                write_secret(neighbour, make_secret())
-                with contextlib.suppress(
-                    FileExistsError
-                ):  # of several processes the first one wins
+                write_secret(neighbour, secrets.token_hex(32).encode())
+                with contextlib.suppress(FileExistsError):  # the first of several processes wins
                     os.link(neighbour, path)
             finally:
                 neighbour.unlink(missing_ok=True)
-    try:
-        return raw_secret(read_secret(path))
-    except ValueError as error:
+    text = read_secret(path).strip()
+    if not re.fullmatch(b"[0-9a-f]{64}", text):
         raise FileError(
-            f"{path} is not a bucket key: expected an Ed25519 key of OpenSSH; restore your copy"
-        ) from error
+            f"{path} is not a bucket key: expected 64 hexadecimal digits; restore your copy"
+        )
+    return bytes.fromhex(text.decode())
 
 
 @contextlib.contextmanager

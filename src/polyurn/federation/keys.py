@@ -6,7 +6,7 @@ Ed25519, or ECDSA on P-384. Keys are bytes here; `folder.py` keeps them in files
 
 import ipaddress
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol, TypeAlias
 
@@ -57,7 +57,7 @@ class SigningKey:
     @classmethod
     def generate(cls) -> "SigningKey":
         """A fresh Ed25519 key."""
-        return cls(make_secret())
+        return cls(_secret(Ed25519PrivateKey.generate()))
 
     @property
     def public(self) -> bytes:
@@ -139,8 +139,8 @@ class NodeKeys:
 def make_authority(name: str, *, now: datetime | None = None) -> Certified:
     """A certificate authority of one federation, for ten years."""
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = _name(f"{name} certificate authority")
-    return Certified(_pem(key), _signed(key, subject, subject, key.public_key(), now=now))
+    itself, subject = Certified(_secret(key), b""), f"{name} certificate authority"
+    return replace(itself, certificate=_signed(itself, subject, key.public_key(), now=now))
 
 
 def make_server(
@@ -150,21 +150,22 @@ def make_server(
     key = ec.generate_private_key(ec.SECP256R1())
     names = x509.SubjectAlternativeName([_host(host) for host in dict.fromkeys(hosts)])
     purpose = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
-    signed = _by(authority, hosts[0], key.public_key(), _SERVER_LASTS, purpose, names, now=now)
-    return Certified(_pem(key), signed)
+    extensions, lasts = (purpose, names), _SERVER_LASTS
+    signed = _signed(authority, hosts[0], key.public_key(), *extensions, lasts=lasts, now=now)
+    return Certified(_secret(key), signed)
 
 
 def make_operator(authority: Certified) -> Certified:
     """The key and certificate with which commands on the server's machine identify themselves to it."""
     key = ec.generate_private_key(ec.SECP256R1())
-    return Certified(_pem(key), certify(authority, "operator", _public(key)))
+    return Certified(_secret(key), certify(authority, "operator", openssh(key.public_key())))
 
 
 def certify(authority: Certified, name: str, public: bytes) -> bytes:
     """The certificate, as PEM, of a client of the server that has this OpenSSH public key."""
     key: Any = serialization.load_ssh_public_key(public)
     purpose = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
-    return _by(authority, name, key, _AUTHORITY_LASTS, purpose)
+    return _signed(authority, name, key, purpose)
 
 
 def public_key_of(certificate: bytes) -> str:
@@ -177,23 +178,10 @@ def public_key_of(certificate: bytes) -> str:
 def make_node_keys() -> NodeKeys:
     """Fresh keys for a node."""
     transport, signing = ec.generate_private_key(ec.SECP384R1()), Ed25519PrivateKey.generate()
-    return NodeKeys(_pem(transport), _public(transport), _openssh(signing), _public(signing))
-
-
-def make_secret() -> bytes:
-    """A fresh Ed25519 key, of which only the 32 secret bytes are used (`raw_secret`)."""
-    return _openssh(Ed25519PrivateKey.generate())
-
-
-def raw_secret(key: bytes) -> bytes:
-    """The 32 secret bytes of a key of `make_secret`; ValueError if it is another kind of key."""
-    try:
-        loaded = serialization.load_ssh_private_key(key, password=None)
-    except (TypeError, UnsupportedAlgorithm) as error:
-        raise ValueError("not such a key") from error
-    if not isinstance(loaded, Ed25519PrivateKey):
-        raise ValueError("not an Ed25519 key")
-    return loaded.private_bytes_raw()
+    return NodeKeys(
+        transport=_secret(transport), transport_public=openssh(transport.public_key()),
+        signing=_secret(signing), signing_public=openssh(signing.public_key()),
+    )  # fmt: skip
 
 
 def expiry(certificate: bytes) -> datetime:
@@ -201,31 +189,21 @@ def expiry(certificate: bytes) -> datetime:
     return x509.load_pem_x509_certificate(certificate).not_valid_after_utc
 
 
-def _by(
+def _signed(
     authority: Certified,
     name: str,
-    key: ec.EllipticCurvePublicKey,
-    lasts: timedelta,
-    *purposes: x509.ExtensionType,
-    now: datetime | None = None,
-) -> bytes:
-    """A certificate that an authority signs, as PEM."""
-    signer: Any = serialization.load_pem_private_key(authority.key, password=None)
-    issuer = x509.load_pem_x509_certificate(authority.certificate).subject
-    return _signed(signer, issuer, _name(name), key, *purposes, lasts=lasts, now=now)
-
-
-def _signed(
-    signer: ec.EllipticCurvePrivateKey,
-    issuer: x509.Name,
-    subject: x509.Name,
     key: ec.EllipticCurvePublicKey,
     *purposes: x509.ExtensionType,
     lasts: timedelta = _AUTHORITY_LASTS,
     now: datetime | None = None,
 ) -> bytes:
-    """A certificate as PEM: of an authority, or of what it signs for, which has purposes."""
+    """A certificate as PEM, with purposes; or without them, of the authority itself."""
     now, is_ca = now or datetime.now(UTC), not purposes
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:64])])
+    issuer = subject
+    if not is_ca:
+        issuer = x509.load_pem_x509_certificate(authority.certificate).subject
+    signer: Any = serialization.load_pem_private_key(authority.key, password=None)
     usage = x509.KeyUsage(
         digital_signature=not is_ca, key_cert_sign=is_ca, crl_sign=is_ca, content_commitment=False,
         key_encipherment=False, data_encipherment=False, key_agreement=False, encipher_only=False,
@@ -246,10 +224,6 @@ def _signed(
     return begun.sign(signer, SHA256()).public_bytes(serialization.Encoding.PEM)
 
 
-def _name(common: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common[:64])])
-
-
 def _host(text: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(text))
@@ -261,18 +235,12 @@ def _host(text: str) -> x509.GeneralName:
         raise ParameterError(f"expected a host name or an IP address, got {text!r}") from error
 
 
-def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-    return key.private_bytes(encoding, form, serialization.NoEncryption())
-
-
-def _openssh(key: Ed25519PrivateKey) -> bytes:
-    encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH
-    return key.private_bytes(encoding, form, serialization.NoEncryption())
-
-
-def _public(key: ec.EllipticCurvePrivateKey | Ed25519PrivateKey) -> bytes:
-    return openssh(key.public_key())
+def _secret(key: ec.EllipticCurvePrivateKey | Ed25519PrivateKey) -> bytes:
+    """A private key as PEM, or one of Ed25519 as OpenSSH writes it."""
+    form = serialization.PrivateFormat.PKCS8
+    if isinstance(key, Ed25519PrivateKey):
+        form = serialization.PrivateFormat.OpenSSH
+    return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
 
 
 def _public_key(text: bytes) -> PublicKey:

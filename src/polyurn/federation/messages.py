@@ -220,7 +220,7 @@ class Refusal(IntEnum):
 
     UNREADABLE = 1, "it cannot read the question", False
     SECURE_ONLY = 2, "it answers in secure sums only"
-    NOT_SECURE = 3, "it has no key for secure sums"
+    NOT_APPROVED = 3, "its owner does not allow this question"
     OTHER_SIZE = 4, "max_size is not the one that was declared to it"
     TOO_MANY_NUMBERS = 5, "the question has or asks for too many numbers"
     TOO_NARROW_PART = 6, "the part of the clients is too narrow"
@@ -235,7 +235,6 @@ class Refusal(IntEnum):
     TOO_LITTLE_NOISE = 15, "the question has less noise than it demands, or more than there is"
     NO_RECORDS = 16, "it has histograms only, and the question needs records"
     OTHER_FEATURES = 17, "its records have another number of features than the question"
-    NOT_APPROVED = 18, "its owner does not allow this question"
 
 
 def _read_refusal(reader: _Reader) -> Refusal | None:

@@ -8,7 +8,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +16,15 @@ from polyurn.client.answers import answer_rows
 from polyurn.client.cohort import keyed_buckets
 from polyurn.client.private_answers import with_noise
 from polyurn.client.rows import packed
-from polyurn.errors import BudgetError, InputError, PolyurnError, RefusedError, SecureSumError
+from polyurn.errors import (
+    BudgetError,
+    CountsError,
+    InputError,
+    PolyurnError,
+    RefusedError,
+    SecureSumError,
+)
+from polyurn.federation.keys import Roster, Signer
 from polyurn.federation.messages import (
     N_TAG_BYTES,
     STAGES,
@@ -28,6 +36,7 @@ from polyurn.federation.messages import (
     unpack,
 )
 from polyurn.federation.node_log import LogEntry, NodeLogFile
+from polyurn.federation.participant import Participant
 from polyurn.federation.policy import NodePolicy
 from polyurn.privacy.ledger import Entries, PrivacyLedger, enter_exact
 from polyurn.typed.declared import Seed
@@ -42,10 +51,6 @@ from polyurn.wire import (
 )
 from polyurn.wire.private_grid import DIGITS as GRID_DIGITS
 from polyurn.wording import counted
-
-if TYPE_CHECKING:
-    from polyurn.federation.keys import Roster, Signer
-    from polyurn.federation.participant import Participant
 
 _DAY = timedelta(days=1)
 # Bounds a node's memory when a server begins rounds and never ends them.
@@ -68,7 +73,7 @@ class _OpenRound:
 
     ask: Ask
     query: Query[Any]
-    participant: "Participant"
+    participant: Participant
 
 
 class Node:
@@ -79,10 +84,10 @@ class Node:
     with another `max_size` or `clients_per_node` than the declared ones is refused: to compare what a
     server says with the clients would tell it about them. Without a line in the `log` nothing is
     answered. `ledger` is the owner's budget for all that is ever asked with noise, needed where the
-    policy has `most_epsilon`; `entries` gets exact answers where there is none. Secure sums need the
-    node's `signer` and the `roster`. `memory` is the `memory()` of an earlier process after its last
-    answer. `on_failure` gets the error when an answer fails, of which the server gets a code only.
-    `rng` is for questions whose answer is random (`Initialise`). docs/federation-core.md has an example.
+    policy has `most_epsilon`; `entries` gets exact answers where there is none. `signer` and `roster`
+    are for secure sums. `memory` is the `memory()` of an earlier process after its last answer.
+    `on_failure` gets the error when an answer fails, of which the server gets a code only. `rng`
+    is for questions whose answer is random (`Initialise`). docs/federation-core.md has an example.
     """
 
     def __init__(
@@ -96,10 +101,10 @@ class Node:
         log: NodeLogFile,
         max_size: int,
         clients_per_node: int,
+        signer: Signer,
+        roster: Roster,
         ledger: PrivacyLedger | None = None,
         entries: Entries | None = None,
-        signer: "Signer | None" = None,
-        roster: "Roster | None" = None,
         memory: Mapping[str, bytes] | None = None,
         on_failure: Callable[[Exception], None] = lambda _: None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -190,8 +195,6 @@ class Node:
             self._agree(ask, query, entry, secure=False)
             entry.n_numbers = query.n_numbers
             return encode_statistics(self._statistics(ask, query, entry), query)
-        if self._signer is None or self._roster is None:
-            raise _DeclinedError(Refusal.NOT_SECURE)
         try:
             return self._take_part(stage, ask, entry)
         except SecureSumError as error:
@@ -249,17 +252,13 @@ class Node:
         vector = statistics.to_vector()
         return taken.participant.mask(forwarded, vector, bounds=bounds, digits=digits)
 
-    def _participant(self, ask: Ask, query: Query[Any]) -> "Participant":
+    def _participant(self, ask: Ask, query: Query[Any]) -> Participant:
         """The node in one round, which is about one question.
 
         The smallest sum that it takes part in is the owner's limit, or one with enough shares of noise,
         counted in the node's neighbourhood. On a ring, a dishonest server can get the sums of several
         parts in one round, and the part of a node has all survivors of its neighbourhood.
         """
-        from polyurn.federation.participant import Participant
-
-        assert self._signer is not None
-        assert self._roster is not None
         fewest = self._policy.fewest
         if isinstance(query, Noised) and query.trust == "distributed":
             fewest = max(fewest, query.n_reporters)
@@ -288,14 +287,10 @@ class Node:
     def _check_own_clients(self) -> None:
         """Refuse clients, before anything is asked, that some question would have to be refused for."""
         n_clients, policy = self._rows.n_clients, self._policy
-        if n_clients > self._clients_per_node:
-            raise InputError(
-                f"expected at most {self._clients_per_node:,} clients in a node, got {n_clients:,}"
-            )
-        if (largest := int(self._rows.size_values.max())) > self._max_size:
-            raise InputError(
-                f"expected at most {self._max_size:,} points a client, got one with {largest:,}"
-            )
+        check_clients(
+            n_clients, int(self._rows.size_values.max()), max_size=self._max_size,
+            clients_per_node=self._clients_per_node,
+        )  # fmt: skip
         if policy.allow_exact and n_clients < policy.fewest_clients:
             raise InputError(
                 f"expected at least {policy.fewest_clients} clients in a node that allows exact sums, "
@@ -366,3 +361,18 @@ class Node:
             return decode_query(ask.query)
         except InputError as error:
             raise _DeclinedError(Refusal.UNREADABLE) from error
+
+
+def check_clients(n_clients: int, largest: int, *, max_size: int, clients_per_node: int) -> None:
+    """Refuse more clients, or a larger one, than the federation has declared."""
+    if n_clients > clients_per_node:
+        raise CountsError(
+            f"the federation has declared at most {clients_per_node:,} clients a node, the table has "
+            f"{n_clients:,}: set it up anew with a larger --clients-per-node, or take fewer clients"
+        )
+    if largest > max_size:
+        raise CountsError(
+            f"the federation has declared at most {max_size:,} points a client, one has {largest:,}: "
+            f"cap them with `polyurn histogram --cap {max_size}`, or set the federation up anew with a "
+            "larger --max-size"
+        )

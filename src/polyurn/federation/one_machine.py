@@ -29,7 +29,6 @@ from polyurn.storage.table_files import write_histograms
 
 # Seconds: on a new machine answers have to be compiled.
 _JOINS_WITHIN = 300.0
-_ENDS_WITHIN = 10.0
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,7 @@ def running(
                 one.wait()
             yield
     finally:
-        end_processes(pids, within=_ENDS_WITHIN)
+        end_processes(pids)
         for one in starting:
             one.process.kill()  # one that had not joined yet has no file
             one.process.wait()

@@ -17,7 +17,7 @@ from polyurn.counts import check_counts, client_sizes
 from polyurn.errors import CountsError, InputError
 from polyurn.federation.folder import SIGNING_KEY, TRANSPORT_KEY, NodeFolder, bucket_key
 from polyurn.federation.keys import SigningKey
-from polyurn.federation.node import Node
+from polyurn.federation.node import Node, check_clients
 from polyurn.federation.node_log import NodeLogFile
 from polyurn.federation.policy import NodePolicy, read_policy
 from polyurn.model.style_coordinates import StyleSpace
@@ -46,12 +46,21 @@ def open_node(
     Files that are missing, damaged or open to others, another node's key, and noise that cannot be
     drawn are errors here, and not at the first question.
     """
-    listed, names = clients, category_names(folder.federation.declared)
+    declared = folder.federation
+    listed, names = clients, category_names(declared.declared)
     if isinstance(listed, Records):
         listed = Histograms(listed.counts, listed.ids, names)
-    check_clients(folder, listed)
+    if listed.shape[1] != declared.n_categories:
+        raise CountsError(
+            f"the federation has {counted(declared.n_categories, 'category')}, the table "
+            f"{listed.shape[1]}"
+        )
+    # Before there is any file; the node itself checks it, too.
+    largest = int(client_sizes(check_counts(listed.counts)).max())
+    limits: Any = {"max_size": declared.max_size, "clients_per_node": declared.clients_per_node}
+    check_clients(listed.shape[0], largest, **limits)
     signer = SigningKey(folder.secret(SIGNING_KEY))
-    entry = folder.federation.nodes[folder.number - 1]
+    entry = declared.nodes[folder.number - 1]
     transport = SigningKey(folder.secret(TRANSPORT_KEY))  # a key like others, for this comparison
     keys = {SIGNING_KEY: (signer, entry.signing), TRANSPORT_KEY: (transport, entry.transport)}
     for name, (held, public) in keys.items():
@@ -68,9 +77,8 @@ def open_node(
     return Node(
         folder.number, clients if isinstance(clients, Records) else clients.counts,
         ids=list(listed.clients), key=secret, policy=policy, log=log,
-        max_size=folder.federation.max_size, clients_per_node=folder.federation.clients_per_node,
-        ledger=ledger, entries=entries, signer=signer, roster=folder.federation.roster, memory=memory,
-        on_failure=on_failure,
+        ledger=ledger, entries=entries, signer=signer, roster=declared.roster, memory=memory,
+        on_failure=on_failure, **limits,
     )  # fmt: skip
 
 
@@ -110,30 +118,6 @@ def _ledger(
 def ledger_key(key: bytes) -> bytes:
     """The key of the ledger's checksums, from that of the buckets."""
     return sha256(b"polyurn ledger" + key).digest()
-
-
-def check_clients(folder: NodeFolder, clients: Histograms) -> None:
-    """Refuse clients that do not fit the declarations of the federation."""
-    declared = folder.federation
-    counts = check_counts(clients.counts)
-    if clients.shape[1] != declared.n_categories:
-        raise CountsError(
-            f"the federation has {counted(declared.n_categories, 'category')}, the table "
-            f"{clients.shape[1]}"
-        )
-    if clients.shape[0] > declared.clients_per_node:
-        raise CountsError(
-            f"the federation has declared at most {declared.clients_per_node:,} clients a node, the "
-            f"table has {clients.shape[0]:,}: set it up anew with a larger --clients-per-node, or take "
-            "fewer clients"
-        )
-    largest = int(np.max(client_sizes(counts)))
-    if largest > declared.max_size:
-        raise CountsError(
-            f"the federation has declared at most {declared.max_size:,} points a client, one has "
-            f"{largest:,}: cap them with `polyurn histogram --cap {declared.max_size}`, or set the "
-            "federation up anew with a larger --max-size"
-        )
 
 
 def warm_up() -> None:

@@ -43,15 +43,18 @@ def ended_like_ctrl_c() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def end_processes(paths: Sequence[Path], *, within: float) -> int:
+def end_processes(paths: Sequence[Path], *, within: float = 10.0) -> int:
     """End the processes that files name, and their children; return how many were running.
 
     The files are removed. Processes that still run after `within` seconds are killed.
     """
     named = [process for path in paths if (process := _process(path)) is not None]
-    family = named + [child for one in named for child in _children(one)]
-    for one in family:
+    family = list(named)
+    for one in named:
         with contextlib.suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+            family += one.children(recursive=True)
+    for one in family:
+        with contextlib.suppress(psutil.NoSuchProcess):
             one.terminate()
     _, left = psutil.wait_procs(family, timeout=within)
     for one in left:
@@ -61,13 +64,6 @@ def end_processes(paths: Sequence[Path], *, within: float) -> int:
     for path in paths:
         path.unlink(missing_ok=True)
     return len(named)
-
-
-def _children(process: psutil.Process) -> list[psutil.Process]:
-    try:
-        return list(process.children(recursive=True))
-    except psutil.NoSuchProcess:
-        return []
 
 
 def _process(path: Path) -> psutil.Process | None:

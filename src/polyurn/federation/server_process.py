@@ -6,6 +6,7 @@ guarantee is charged to the federation's ledger, which has everything that was e
 
 import math
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from polyurn.aggregate.replay import ReplayAggregator
 from polyurn.errors import BudgetError, FileError, ParameterError, PolyurnError
 from polyurn.federation.aggregator import FederatedAggregator
 from polyurn.federation.exchange import Exchange
-from polyurn.federation.folder import FederationFolder
+from polyurn.federation.folder import Federation, FederationFolder
 from polyurn.federation.graph import choose_graph
 from polyurn.federation.jobs import Job, JobFolder, LookJob, MixtureJob, StyleJob
 from polyurn.federation.processes import keep_pid
@@ -63,7 +64,7 @@ def _perform(exchange: Exchange, folder: JobFolder) -> None:
     job = folder.read()
     files = FederationFolder(job.federation)
     federation = files.read()
-    names = {node.number: node.name for node in federation.nodes}
+    names = federation.names
     nodes = FederatedAggregator(
         exchange, job, roster=federation.roster, clients_per_node=federation.clients_per_node,
         names=names, expected=len(names), rng=job.seed if isinstance(job, MixtureJob) else None,
@@ -74,24 +75,38 @@ def _perform(exchange: Exchange, folder: JobFolder) -> None:
     )  # fmt: skip
     if missing := sorted(names.keys() - set(exchange.nodes())):
         folder.tell({"missing": [names[node] for node in missing]})
+    run = _Run(nodes, federation, files.ledger, folder)
     try:
         if isinstance(job, MixtureJob):
-            _learn_mixture(nodes, files, job, folder)
+            _learn_mixture(run, job)
         elif isinstance(job, LookJob):
-            _look(nodes, files, job, folder)
+            _look(run, job)
         elif isinstance(job, StyleJob):
-            _learn_style(nodes, files, job, folder)
+            _learn_style(run, job)
     except BudgetError as error:  # of the ledger, which all runs and retries share
         more = " with --ledger-epsilon" if str(error).endswith("raise the budget") else ""
         raise BudgetError(f"{error}{more}") from error
 
 
-def _learn_mixture(
-    nodes: FederatedAggregator, files: FederationFolder, job: MixtureJob, folder: JobFolder
-) -> None:
-    federation = files.read()
+@dataclass(frozen=True)
+class _Run:
+    """What asks the nodes for a job, and where its answers and charges go."""
+
+    nodes: FederatedAggregator
+    federation: Federation
+    ledger: Path
+    folder: JobFolder
+
+    def provenance(self, job: Job) -> dict[str, Any]:
+        """The part of the provenance that all results share."""
+        traffic = self.nodes.traffic.named(self.federation.names)
+        return {"command": job.command, "traffic": to_json(traffic)}
+
+
+def _learn_mixture(run: _Run, job: MixtureJob) -> None:
+    federation, folder = run.federation, run.folder
     answers = None if job.checkpoint is None else Journal(Path(job.checkpoint), job.settings)
-    asked = _entered(nodes, job, files, answers)
+    asked = _entered(run, job, answers)
     if answers is not None:
         folder.tell({"kept": len(answers)})
         asked = ReplayAggregator(asked, answers)
@@ -102,32 +117,28 @@ def _learn_mixture(
         on_round=lambda done: folder.tell(_event(done)), **job.search,
     )  # fmt: skip
     found = {"seed": job.seed, **Provenance.of(learned).to_json()}
-    provenance = {**found, **_provenance(nodes, files, job)}
+    provenance = {**found, **run.provenance(job)}
     save(learned.mdm, folder.result, categories=federation.categories, provenance=provenance)
 
 
-def _learn_style(
-    nodes: FederatedAggregator, files: FederationFolder, job: StyleJob, folder: JobFolder
-) -> None:
-    asked = _entered(nodes, job, files)
+def _learn_style(run: _Run, job: StyleJob) -> None:
+    asked = _entered(run, job)
     style = fit_style(
         asked, job.space, label_effect=job.label_effect, epsilon=job.epsilon, delta=job.delta
     )
-    privacy = to_json(PrivacyProvenance.by(asked))
+    provenance = {"privacy": to_json(PrivacyProvenance.by(asked)), **run.provenance(job)}
     save(
-        style, folder.result, categories=files.read().categories, features=job.features,
-        provenance={"privacy": privacy, **_provenance(nodes, files, job)},
+        style, run.folder.result, categories=run.federation.categories, features=job.features,
+        provenance=provenance,
     )  # fmt: skip
 
 
-def _look(
-    nodes: FederatedAggregator, files: FederationFolder, job: LookJob, folder: JobFolder
-) -> None:
-    federation = files.read()
+def _look(run: _Run, job: LookJob) -> None:
+    federation = run.federation
     n = federation.n_categories
     budget: Any = {"epsilon": job.epsilon, "delta": job.delta}
     mdm = None if job.mdm is None else load_saved(job.mdm).model
-    asked = _entered(nodes, job, files)
+    asked = _entered(run, job)
     found: Any
     if mdm is not None:
         found = drift(asked, mdm, since=job.since, level=job.level, rng=job.seed, **budget)
@@ -139,13 +150,7 @@ def _look(
         found = choose_feature(asked, cut, label=job.label, n_labels=n, **budget)
     else:
         found = describe(asked, n_categories=n, max_size=federation.max_size, **budget)
-    save_document(found, folder.result, kind="look", provenance=_provenance(nodes, files, job))
-
-
-def _provenance(nodes: FederatedAggregator, files: FederationFolder, job: Job) -> dict[str, Any]:
-    """The part of the provenance that mixtures and styles share."""
-    names = {node.number: node.name for node in files.read().nodes}
-    return {"command": job.command, "traffic": to_json(nodes.traffic.named(names))}
+    save_document(found, run.folder.result, kind="look", provenance=run.provenance(job))
 
 
 def _event(done: Round) -> dict[str, Any]:
@@ -157,41 +162,39 @@ def _event(done: Round) -> dict[str, Any]:
 # -------------------------------------------------------------------------------- a guarantee
 
 
-def _entered(
-    clients: FederatedAggregator, job: Job, files: FederationFolder, answers: Journal | None = None
-) -> Aggregator:
+def _entered(run: _Run, job: Job, answers: Journal | None = None) -> Aggregator:
     """The nodes behind the federation's ledger, an error if that cannot pay for the whole run.
 
     With a guarantee they are asked for sums with noise only. A run that continues from a journal is
     charged or entered under the name with which it began.
     """
-    run = None if answers is None else answers.name
+    name = None if answers is None else answers.name
     if job.epsilon is None or job.delta is None:
-        return ExactAggregator(clients, LedgerFile(files.ledger), run=run)
+        return ExactAggregator(run.nodes, LedgerFile(run.ledger), run=name)
     ledger = raised_ledger(
-        files.ledger, epsilon=job.ledger_epsilon, delta=job.delta, first=job.epsilon, renew=job.renew
-    )  # fmt: skip
-    lost = [] if answers is None else _lost(ledger, answers, files)
+        run.ledger, epsilon=job.ledger_epsilon, delta=job.delta, first=job.epsilon, renew=job.renew
+    )
+    lost = [] if answers is None else _lost(ledger, answers, run.ledger)
     planned = [sigma_for(job.epsilon, job.delta), *lost]
-    ledger.check(planned, "this run and what was spent before it", run=run)
+    ledger.check(planned, "this run and what was spent before it", run=name)
     trust: Any = job.trust
     if trust == "central":
         check_installed("central noise")  # before anything is charged
-    n_nodes = len(files.read().nodes)
+    n_nodes = len(run.federation.nodes)
     n_reporters, n_colluding = reporters(n_nodes, job) if trust == "distributed" else (1, 0)
     return PrivateAggregator(
-        clients, ledger=ledger, trust=trust, n_reporters=n_reporters, n_colluding=n_colluding,
-        run=run,
+        run.nodes, ledger=ledger, trust=trust, n_reporters=n_reporters, n_colluding=n_colluding,
+        run=name,
     )  # fmt: skip
 
 
-def _lost(ledger: PrivacyLedger, answers: Journal, files: FederationFolder) -> list[float]:
+def _lost(ledger: PrivacyLedger, answers: Journal, path: Path) -> list[float]:
     """The noise of the run's earlier charges without an answer: those are charged again."""
     own = [charge.sigma for charge in ledger.charges if charge.run == answers.name]
     n_kept = len(answers)
     if len(own) < n_kept:
         raise FileError(
-            f"{files.ledger} has {counted(len(own), 'charge')} of the run in {answers.folder}, which "
+            f"{path} has {counted(len(own), 'charge')} of the run in {answers.folder}, which "
             f"has {counted(n_kept, 'round')}: put the ledger of that run there, or take an "
             "empty folder"
         )

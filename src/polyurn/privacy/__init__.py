@@ -1,1 +1,1 @@
-"""Differential privacy: what a release costs, its noise, the ledger of a budget, and an audit."""
+"""Differential privacy: what a release costs, its noise, and the ledger of a budget."""

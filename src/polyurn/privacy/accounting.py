@@ -3,8 +3,8 @@
 A release is a sum of vectors of norm at most 1, one for each client, plus Gaussian noise of standard
 deviation sigma in each element; the unit is one client, added or removed. Every client takes part in
 every release. Then adaptive releases compose exactly to one with 1 / sigma² = Σ 1 / sigma_t² (Dong,
-Roth and Su 2022), and the closed form of Balle and Wang (2018) is all there is to compute. Google's
-dp-accounting says the same by privacy loss distributions; `epsilon_by_pld` asks it. Draws no noise.
+Roth and Su 2022), and the closed form of Balle and Wang (2018) is all there is to compute. A test
+compares it with Google's dp-accounting, which has privacy loss distributions. Draws no noise.
 """
 
 import functools
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from polyurn.errors import MissingDependencyError, ParameterError
+from polyurn.errors import ParameterError
 from polyurn.typed.arguments import checked
 
 # Roots are moved to the safe side by so much of themselves: δ is a difference of two nearly equal
@@ -91,31 +91,6 @@ def spent(sigmas: Iterable[float]) -> float:
     if not ((values > 0) & (values < np.inf)).all():
         raise ParameterError("expected noise multipliers above 0, got others")
     return float((1 / values**2).sum())
-
-
-@checked
-def epsilon_by_pld(sigmas: Iterable[float], delta: float, *, interval: float = 1e-4) -> float:
-    """`epsilon_of` by privacy loss distributions, from dp-accounting: an upper bound, in seconds.
-
-    Losses are rounded up to multiples of `interval`.
-
-    >>> round(epsilon_by_pld([4.2247], 1e-6), 3)
-    1.0
-    """
-    try:
-        import dp_accounting
-        from dp_accounting import pld
-    except ImportError as error:
-        raise MissingDependencyError(
-            "dp-accounting", "privacy", "composition by privacy loss distributions"
-        ) from error
-    _check_delta(delta)
-    accountant = pld.PLDAccountant(
-        dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE, value_discretization_interval=interval
-    )
-    for sigma in sigmas:
-        accountant.compose(dp_accounting.GaussianDpEvent(sigma))
-    return float(accountant.get_epsilon(delta))
 
 
 def check_budget(epsilon: float, delta: float) -> None:

@@ -5,8 +5,8 @@ another fit, another K. A charge is never taken back, whether or not an answer c
 `storage/ledger_file.py` has the file, `accounting.py` the cost of a charge.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Literal, Protocol, TypeAlias
@@ -47,16 +47,16 @@ class Renewal:
     ) -> "Renewal | None":
         """What "monthly:0.5" stands for; None of no text.
 
-        "monthly" keeps the monthly rule of the entries; where they have none, it is of this epsilon.
+        "monthly" keeps the monthly rule of the last budget; without one, it is of this epsilon.
 
         >>> Renewal.of("monthly:0.5")
         Renewal(every='monthly', epsilon=0.5)
         """
         if not text:
             return None
-        kept = _renewal(entries)
-        if kept is not None and kept.every == text:
-            return kept
+        budget = last_budget(entries)
+        if budget is not None and budget.renewal is not None and budget.renewal.every == text:
+            return budget.renewal
         every, colon, number = text.partition(":")
         try:
             value = float(number) if colon else epsilon
@@ -167,9 +167,8 @@ class _InMemory:
     def __init__(self) -> None:
         self._kept: list[Entry] = []
 
-    @contextmanager
-    def turn(self) -> Iterator[None]:
-        yield
+    def turn(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def read(self) -> Sequence[Entry]:
         return self._kept
@@ -217,8 +216,7 @@ class PrivacyLedger:
         self._entries: Entries = _InMemory() if entries is None else entries
         self._now = now
         with self._entries.turn():
-            kept = self._entries.read()
-            was = _budget(kept) if any(isinstance(entry, Budget) for entry in kept) else None
+            was = last_budget(self._entries.read())
             if was is None or replace(was, renewal=given.renewal or was.renewal) == given != was:
                 self._entries.append(given)
             elif (was.epsilon, was.delta) != (epsilon, delta):
@@ -230,17 +228,12 @@ class PrivacyLedger:
     @property
     def budget(self) -> Budget:
         """The whole budget."""
-        return _budget(self._entries.read())
+        return self._read()[0]
 
     @property
     def charges(self) -> tuple[Charge, ...]:
         """All charges so far, in their order."""
-        return _charges(self._entries.read())
-
-    @property
-    def mark(self) -> str:
-        """Names what was charged so far: a file that is shorter, or another one, does not have it."""
-        return self._entries.mark
+        return self._read()[1]
 
     @property
     def entries(self) -> Entries:
@@ -287,8 +280,7 @@ class PrivacyLedger:
 
     def _check(self, sigmas: Sequence[float], what: str, run: str | None = None) -> str:
         """The time at which the releases are charged; a BudgetError if they may not be."""
-        kept = self._entries.read()
-        budget, charges = _budget(kept), _charges(kept)
+        budget, charges = self._read()
         now = max([self._now(), *(charge.when or "" for charge in charges)])
         others = [charge for charge in charges if run is None or charge.run != run]
         caps = [(budget, "", "raise the budget", others)]
@@ -311,10 +303,16 @@ class PrivacyLedger:
     def raise_to(self, epsilon: float) -> None:
         """Raise the budget, at the same δ; the new budget is an entry among the charges."""
         with self._entries.turn():
-            was = _budget(self._entries.read())
+            was = self.budget
             if not epsilon > was.epsilon:
                 raise ParameterError(f"expected epsilon above {was.epsilon:g}, got {epsilon:g}")
             self._entries.append(replace(was, epsilon=epsilon))
+
+    def _read(self) -> tuple[Budget, tuple[Charge, ...]]:
+        kept = self._entries.read()
+        budget = last_budget(kept)
+        assert budget is not None
+        return budget, tuple(entry for entry in kept if isinstance(entry, Charge))
 
     def __repr__(self) -> str:
         budget = self.budget
@@ -324,16 +322,6 @@ class PrivacyLedger:
         )
 
 
-def _budget(entries: Sequence[Entry]) -> Budget:
-    """The last one, with the last rule: a version without rules may have raised the budget since."""
-    last = next(entry for entry in reversed(entries) if isinstance(entry, Budget))
-    return replace(last, renewal=_renewal(entries))
-
-
-def _renewal(entries: Sequence[Entry]) -> Renewal | None:
-    rules = (entry.renewal for entry in reversed(entries) if isinstance(entry, Budget))
-    return next((rule for rule in rules if rule is not None), None)
-
-
-def _charges(entries: Sequence[Entry]) -> tuple[Charge, ...]:
-    return tuple(entry for entry in entries if isinstance(entry, Charge))
+def last_budget(entries: Sequence[Entry]) -> Budget | None:
+    """The budget that holds; None if there is none among the entries."""
+    return next((entry for entry in reversed(entries) if isinstance(entry, Budget)), None)

@@ -4,7 +4,6 @@ It wraps another aggregator. Its trust model says who adds the noise; the query 
 with a guarantee learns nothing else about its clients.
 """
 
-import re
 import secrets
 from collections.abc import Callable
 from dataclasses import replace
@@ -97,11 +96,6 @@ class PrivateAggregator(_Entering):
         """The ledger, with the budget and what was spent."""
         return self._ledger
 
-    @property
-    def trust(self) -> Trust:
-        """Who adds the noise."""
-        return self._trust
-
     def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
         """The sum of the answers of all clients, with noise, to a `Noised` query.
 
@@ -145,7 +139,7 @@ class PrivateAggregator(_Entering):
 
         def charge() -> None:
             self._ledger.charge(
-                _in_words(release.query), release.sigma, release.n_numbers,
+                release.query.text, release.sigma, release.n_numbers,
                 trust=self._trust, change_norm=release.query.change_norm, run=self._run,
             )  # fmt: skip
 
@@ -171,12 +165,6 @@ class ExactAggregator(_Entering):
             enter_exact(self._entries, query.text, query.n_numbers, run=self._run)
 
         return self._after(enter, query, cohort_size)
-
-
-def _in_words(query: object) -> str:
-    """The name of a query in a ledger: "survey", "style", "size membership"."""
-    words = re.findall("[A-Z][a-z]*", type(query).__name__)
-    return " ".join(word.lower() for word in words if word != "Bounded")  # all of them are
 
 
 def as_private(

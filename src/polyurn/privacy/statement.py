@@ -5,13 +5,13 @@ The numbers come from a ledger's charges. Nothing is spent or measured here.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 from polyurn.errors import ParameterError
 from polyurn.privacy.accounting import epsilon_of
 from polyurn.privacy.ledger import Charge
 from polyurn.typed.arguments import checked
-from polyurn.typed.json_form import Count, Finite, from_json, to_json
+from polyurn.typed.json_form import Count, Finite
 from polyurn.wording import counted
 
 NO_GUARANTEE = (
@@ -99,15 +99,6 @@ class Guarantee:
             trust=min((charge.trust for charge in charges), key=list(_TRUST).index),
             n_rounds=len(charges), n_numbers=sum(charge.n_numbers for charge in charges),
         )  # fmt: skip
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields, for JSON."""
-        return to_json(self)
-
-    @classmethod
-    def from_json(cls, document: object, *, where: str = "privacy") -> Self:
-        """What `to_json` wrote, checked."""
-        return from_json(cls, document, where=where)
 
 
 def in_words(guarantee: Guarantee | None) -> str:

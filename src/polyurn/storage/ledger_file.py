@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyurn.errors import FileError, ParameterError
-from polyurn.privacy.ledger import Budget, Charge, Entry, ExactRelease, PrivacyLedger, Renewal
+from polyurn.privacy.ledger import (
+    Budget,
+    Charge,
+    Entry,
+    ExactRelease,
+    PrivacyLedger,
+    Renewal,
+    last_budget,
+)
 from polyurn.storage.json_log import JsonLog
 from polyurn.typed.arguments import checked
 
@@ -55,12 +63,11 @@ def raised_ledger(
     changes nothing.
     """
     entries = LedgerFile(path, key=key, mark=mark)
-    budgets = [entry for entry in entries.read() if isinstance(entry, Budget)]
-    renewal = Renewal.of(renew, first, budgets)
-    if not budgets:
+    kept = entries.read()
+    was, renewal = last_budget(kept), Renewal.of(renew, first, kept)
+    if was is None:
         most = first if epsilon is None else epsilon
         return PrivacyLedger(most, delta, entries=entries, renewal=renewal)
-    was = budgets[-1]
     if delta != was.delta:
         raise ParameterError(f"expected delta {was.delta:g}, that of {path}, got {delta:g}")
     if epsilon is not None and epsilon < was.epsilon:

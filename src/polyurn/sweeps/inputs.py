@@ -23,8 +23,16 @@ from polyurn.datasets.dataset import digits
 from polyurn.errors import CountsError, FileError, ParameterError, StyleWarning
 from polyurn.model.mdm import MDM
 from polyurn.model.names import SIGN, Match, Side, in_words, positions, renamed
-from polyurn.model.opponents import Pathological, QuantitySkew, Shards
-from polyurn.model.populations import IID, Dirichlet, Oracle, Population, SizesLike
+from polyurn.model.populations import (
+    IID,
+    Dirichlet,
+    Oracle,
+    Pathological,
+    Population,
+    QuantitySkew,
+    Shards,
+    SizesLike,
+)
 from polyurn.model.style import Style
 from polyurn.partitioning.assign import has_points, held_categories, partition
 from polyurn.partitioning.result import Partition

@@ -20,6 +20,7 @@ from fuzz.case import Case, chance, one_of
 from fuzz.cases.messages import fuzzed
 from polyurn import Records, SizeBins, Sizes
 from polyurn.errors import InputError
+from polyurn.federation.keys import Roster, SigningKey
 from polyurn.federation.messages import Ask, Reply
 from polyurn.federation.node import Node
 from polyurn.federation.node_log import NodeLogFile
@@ -170,4 +171,5 @@ def _node(folder: Path, i: int, counts: list[list[int]], policy: NodePolicy) -> 
     return Node(
         1, held, ids=list(range(len(counts))), key=bytes(32), policy=policy, rng=0,
         log=NodeLogFile(folder / f"{i}.log"), max_size=MAX_SIZE, clients_per_node=CLIENTS_PER_NODE,
+        signer=SigningKey.generate(), roster=Roster({}),  # no secure sums here
     )  # fmt: skip

@@ -95,9 +95,6 @@ def keys_command(
     say(f"wrote {public}: send it to the operator of the federation; the other files stay here")
 
 
-_ENDS_WITHIN = 10.0  # seconds
-
-
 def up_command(
     *,
     folder: Path = FEDERATION,
@@ -137,7 +134,7 @@ def status_command(*, folder: Path = FEDERATION, as_json: bool = AS_JSON) -> Non
     from polyurn.federation.https.asking import HttpsExchange
     from polyurn.federation.jobs import runs_of
     from polyurn.federation.processes import alive
-    from polyurn.privacy.ledger import Budget
+    from polyurn.privacy.ledger import last_budget
     from polyurn.storage.ledger_file import LedgerFile, open_ledger
 
     files = FederationFolder(folder)
@@ -154,7 +151,7 @@ def status_command(*, folder: Path = FEDERATION, as_json: bool = AS_JSON) -> Non
         for run in runs_of(files.runs) for job in [run.read()]
     ]  # fmt: skip
     entries = LedgerFile(files.ledger).read() if files.ledger.exists() else []
-    budget = next((entry for entry in reversed(entries) if isinstance(entry, Budget)), None)
+    budget = last_budget(entries)
     ledger = budget and open_ledger(files.ledger, epsilon=budget.epsilon, delta=budget.delta)
     if as_json:
         state = {"address": federation.address, "server": pid, "nodes": nodes, "runs": runs}
@@ -187,8 +184,8 @@ def down_command(*, folder: Path = FEDERATION) -> None:
     files = FederationFolder(folder)
     federation = files.read()
     pids = [files.node(node.name) / "node.pid" for node in federation.nodes]
-    n_ended = end_processes(pids, within=_ENDS_WITHIN)
-    end_processes([run.pid for run in runs_of(files.runs)], within=_ENDS_WITHIN)
+    n_ended = end_processes(pids)
+    end_processes([run.pid for run in runs_of(files.runs)])
     was_up = stop(files)
     ended = f"ended {counted(n_ended, 'node')}" if n_ended else "no node was running"
     say(f"{'ended the server' if was_up else 'the server was down already'}; {ended}")

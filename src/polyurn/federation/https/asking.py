@@ -13,6 +13,8 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
+import numpy as np
+
 from polyurn.errors import FederationError
 from polyurn.federation.folder import FederationFolder
 from polyurn.federation.https.protocol import (
@@ -29,7 +31,6 @@ from polyurn.storage.files import write_secret
 
 _SLACK = 60.0  # seconds that the server may take beside waiting for nodes
 _STARTS_WITHIN = 60.0  # seconds
-_ENDS_WITHIN = 10.0
 
 
 class HttpsExchange:
@@ -57,10 +58,8 @@ class HttpsExchange:
         ) as response:
             while head := response.read(REPLIED.size):
                 node, n_bytes = REPLIED.unpack(head)
-                yield (
-                    node,
-                    response.read(n_bytes) if n_bytes else b"",
-                )  # of 0 it would wait for more
+                reply = response.read(n_bytes) if n_bytes else b""  # of 0 it would wait for more
+                yield node, reply
 
     @contextmanager
     def _asked(
@@ -105,11 +104,11 @@ def _connect(link: http.client.HTTPSConnection) -> None:
 
 def _written(messages: Mapping[int, bytes]) -> Iterator[bytes]:
     """All messages of a stage: what they share with the first one after their heads goes once."""
-    first = None
+    first = b""
     for node, message in messages.items():
         head, body = message[:N_HEAD], message[N_HEAD:]
-        n_shared = 0 if first is None else _n_shared(first, body)
-        first = body if first is None else first
+        n_shared = _n_shared(first, body)
+        first = first or body
         rest = body[n_shared:]
         yield SENT.pack(node, len(head), n_shared, len(rest)) + head
         yield rest
@@ -117,16 +116,9 @@ def _written(messages: Mapping[int, bytes]) -> Iterator[bytes]:
 
 def _n_shared(one: bytes, other: bytes) -> int:
     """How many bytes two texts have in common at their beginnings."""
-    low, high = 0, min(len(one), len(other))
-    if one[:high] == other[:high]:
-        return high
-    while low < high:  # the first `low` are equal; of the first `high` + 1, if they exist, not all
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    n = min(len(one), len(other))
+    differ = np.frombuffer(one, np.uint8, n) != np.frombuffer(other, np.uint8, n)
+    return int(differ.argmax()) if differ.any() else n
 
 
 def start(folder: FederationFolder, *, host: str) -> int:
@@ -150,7 +142,7 @@ def start(folder: FederationFolder, *, host: str) -> int:
     end = time.monotonic() + _STARTS_WITHIN
     while not _serves(folder):
         if process.poll() is not None or time.monotonic() > end:
-            end_processes([folder.pid], within=_ENDS_WITHIN)
+            end_processes([folder.pid])
             process.wait()
             line = errors.read_text(errors="replace").strip().rpartition("\n")[2]
             raise FederationError(f"the server did not start: {line or f'see {folder.log}'}")
@@ -161,7 +153,7 @@ def start(folder: FederationFolder, *, host: str) -> int:
 
 def stop(folder: FederationFolder) -> bool:
     """End the server; return whether it was running."""
-    return end_processes([folder.pid], within=_ENDS_WITHIN) > 0
+    return end_processes([folder.pid]) > 0
 
 
 def _serves(folder: FederationFolder) -> bool:

@@ -429,7 +429,7 @@ async def serve(files: FederationFolder, host: str) -> None:
     federation = files.read()
     known = {node.transport: node.number for node in federation.nodes}
     known[public_key_of(files.operators_certificate.read_bytes())] = _OPERATOR
-    board = Switchboard({node.number: node.name for node in federation.nodes}, known)
+    board = Switchboard(federation.names, known)
     runner = web.AppRunner(
         board.application(), access_log=None, handler_cancellation=True, shutdown_timeout=1.0
     )

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from audit import audit, in_blocks
 
 from polyurn.privacy.accounting import sigma_for
-from polyurn.privacy.audit import audit, in_blocks
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.noise import discrete_gaussian
 from polyurn.privacy.private_aggregator import PrivateAggregator

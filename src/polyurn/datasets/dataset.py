@@ -8,7 +8,7 @@ read where it is installed; its own code, which needs pandas and setuptools, is 
 
 import os
 import zlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -31,7 +31,6 @@ from polyurn.storage.table_files import arrow
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Split: TypeAlias = Literal["train", "test"]
 Features: TypeAlias = Literal["schedule", "air_time"]
 Category: TypeAlias = Literal["destination", "route"]
 
@@ -134,9 +133,7 @@ class Dataset:
     categories : tuple of str
         The name of each category.
     train : LabelledPoints
-        Everything, where the source has no split of its own.
-    test : LabelledPoints, or None
-        The source's own split. `hold_out` makes one where there is none.
+        The records.
     feature_names : tuple of str
         The columns of a table of features; empty for pictures.
 
@@ -150,41 +147,23 @@ class Dataset:
     name: str
     categories: tuple[str, ...] = field(repr=False)
     train: LabelledPoints
-    test: LabelledPoints | None = None
     feature_names: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
-        for records in (self.train, self.test):
-            if records is not None:
-                outside = (records.labels < 0) | (records.labels >= self.n_categories)
-                if outside.any():
-                    raise CountsError(
-                        f"{outside.sum()} of {records.n_records} labels of {self.name} are not "
-                        f"from 0 to {self.n_categories - 1}"
-                    )
+        labels = self.train.labels
+        outside = (labels < 0) | (labels >= self.n_categories)
+        if outside.any():
+            raise CountsError(
+                f"{outside.sum()} of {len(labels)} labels of {self.name} are not from 0 to "
+                f"{self.n_categories - 1}"
+            )
 
     @property
     def n_categories(self) -> int:
         return len(self.categories)
 
-    def records(self, split: Split = "train") -> LabelledPoints:
-        """The records of one split; an `InputError` if the dataset has no such split."""
-        if split == "train":
-            return self.train
-        if split != "test":
-            raise ParameterError(f'expected the split "train" or "test", got {split!r}')
-        if self.test is None:
-            raise InputError(
-                f"{self.name} has no test records of its own; make some with hold_out(0.2, rng=0)"
-            )
-        return self.test
-
-    def histograms(self, split: Split = "train") -> NDArray[np.int64]:
-        """The histogram of every client of a split, in the order of its `client_ids`.
-
-        Parameters
-        ----------
-        split : "train" or "test"
+    def histograms(self) -> NDArray[np.int64]:
+        """The histogram of every client, in the order of `client_ids`.
 
         Returns
         -------
@@ -193,9 +172,9 @@ class Dataset:
         Raises
         ------
         InputError
-            The source has no clients, or no such split.
+            The source has no clients.
         """
-        records = self.records(split)
+        records = self.train
         if records.clients is None or records.client_ids is None:
             raise InputError(
                 f"{self.name} has no clients of its own, so that there are no histograms; "
@@ -209,32 +188,6 @@ class Dataset:
             categories=self.categories,
         )
         return np.asarray(found.counts.toarray(), dtype=np.int64)
-
-    def hold_out(self, share: float, *, rng: int | np.random.Generator) -> "Dataset":
-        """The same dataset with a share of its train records, between 0 and 1, as test records.
-
-        Whole clients are held out; where there are no clients, records are.
-
-        Examples
-        --------
-        >>> split = Dataset("mine", ("no", "yes"), LabelledPoints(np.array([0, 1] * 5)))
-        >>> split = split.hold_out(0.2, rng=0)
-        >>> split.train.n_records, split.test.n_records
-        (8, 2)
-        """
-        if self.test is not None:
-            raise InputError(f"{self.name} has test records of its own: nothing to hold out")
-        n = self.train.n_clients or self.train.n_records
-        n_held = round(share * n)
-        if not 0 < n_held < n:
-            raise ParameterError(
-                f"expected a share that leaves both parts something of {n}, got {share}"
-            )
-        chosen = np.zeros(n, dtype=bool)
-        chosen[np.random.default_rng(rng).choice(n, size=n_held, replace=False)] = True
-        held = chosen if self.train.clients is None else chosen[self.train.clients]
-        train, test = (self.train.take(np.flatnonzero(part)) for part in (~held, held))
-        return replace(self, train=train, test=test)
 
 
 def flights(
@@ -311,7 +264,7 @@ def flights(
 def digits() -> Dataset:
     """The digits of the installed scikit-learn: features of shape (1797, 64), from 0 to 1.
 
-    They have no writers, and no split of their own.
+    They have no writers.
 
     Examples
     --------

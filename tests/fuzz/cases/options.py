@@ -346,12 +346,6 @@ _COMMANDS = (
         {"--output": ("swept", "runs", ".", "clients.csv", "", "missing/swept", "checkpoint",
             "/dev/null"), "--jobs": ("1", "0", "-0", "x", "1.5", "")},
     ),
-    Command(("datasets", "digits"), {"--root": (".", "nothing", "clients.csv", ""),
-        "--download": None}),
-    Command(
-        ("datasets", "femnist", "--root", "."),
-        {"--root": (".", "nothing", "clients.csv", "", "runs")},
-    ),
     Command(("demo",), {"--data": ("x", ""), "--clients": ("0", "-1", "x"), "--rounds": ("0",
         "-1"), "--training-rounds": ("0", "-1", "x"), "--output": (".", "missing/x.html", "")}),
 )  # fmt: skip

@@ -228,26 +228,14 @@ def test_names_of_categories_and_options_are_in_the_messages(walk, tmp_path):
     assert_refused(both, "who.csv: column 'category': 1 of 2 values are not in the declared")
 
 
-def test_resample_draws_from_an_mdm_file(walk, tmp_path):
-    save(EXAMPLE, "mdm.json")
+def test_resample_draws_from_the_clients_of_the_table(walk, tmp_path):
     (tmp_path / "two.csv").write_text("label\n" + "0\n" * 4 + "1\n" * 20)
     (tmp_path / "late.csv").write_text(HEAD + "a,0,9\nb,1,9\n")
     arguments = ("partition", "two.csv", "late.csv", "--no-replace")
-    alone = walk(*arguments, "--shortfall", "resample", "--json").json()
-    drawn = walk(*arguments, "--shortfall", "resample", "--population", "mdm.json", "--json").json()
-    assert alone["n_redrawn"] == drawn["n_redrawn"] == 1
+    drawn = walk(*arguments, "--shortfall", "resample", "--json").json()
+    assert drawn["n_redrawn"] == 1
     assert drawn["n_given"] == 18
     assert drawn["n_reused"] == 0
-    assert_refused(
-        walk(*arguments, "--population", "mdm.json"),
-        "--population has no effect without --shortfall",
-    )
-    other = MDM([1.0], [[1.0] * 3], Sizes.constant(9))
-    save(other, "three.json", categories=["x", "y", "z"])
-    resampling = ("--shortfall", "resample", "--population", "three.json")
-    assert_refused(walk(*arguments, *resampling), "two.csv: column 'label'")
-    own = "--categories has no effect with three.json, which has its own categories"
-    assert_refused(walk(*arguments, *resampling, "--categories", 2), own)
 
 
 @pytest.mark.parametrize(

@@ -34,16 +34,14 @@ def report_command(
     true: str = option("true", "The name of the true clients."),
     metric: str = option("accuracy", "The metric of the sweep to show."),
     proxy: Path | None = option(
-        None, "CSV, Parquet or .npz: proxy points in which a style is shown, one row each."
+        None,
+        "CSV, Parquet or .npz: proxy points in which a style is shown; pictures in an .npz file.",
     ),
     features: str | None = option(
         None,
         "Columns of --proxy in which the style is measured, comma-separated, or one with "
         "lists; those that the style file names by default.",
         Needs("proxy"),
-    ),
-    shape: str | None = option(
-        None, "Points of --proxy are pictures of this shape: 28,28 or 32,32,3.", Needs("proxy")
     ),
     seed: int = SEED,
     as_json: bool = AS_JSON,
@@ -69,7 +67,7 @@ def report_command(
                 "--proxy has no effect without a style file: add one, or leave it out"
             )
         points, labels = read_pictures(
-            proxy, given.style, label=columns.category, features=listed_names(features), shape=shape
+            proxy, given.style, label=columns.category, features=listed_names(features)
         )
     clients, names = _read_tables(given, columns, true)
     page = pu.report_on(

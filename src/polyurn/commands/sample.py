@@ -129,11 +129,6 @@ def partition_command(
     shortfall: Literal["reuse", "refuse", "resample"] = option(
         "reuse", "What happens when a category is used up.", Unless("covers", because=_ONCE)
     ),
-    population: Path | None = option(
-        None,
-        "MDM file from which `--shortfall resample` draws clients again.",
-        Needs("shortfall", "resample"),
-    ),
     style: Path | None = option(
         None, "Style file: each client is given points of a style of its own."
     ),
@@ -221,7 +216,6 @@ def _check_clients(
     """Refuse options that have no effect with these clients."""
     from polyurn.storage.models import is_model
 
-    population = context.params["population"]
     if not is_model(clients) and not os.path.exists(clients):
         near = get_close_matches(clients.name, pu.zoo.names(), n=1)
         hint = f"did you mean zoo:{near[0]}?" if near else "federations of the zoo are zoo:NAME"
@@ -239,8 +233,6 @@ def _check_clients(
     refuse_options(
         context, ["n_clients", "match", "mean_size"], f"with {clients}, whose clients are all taken"
     )
-    if population is not None:
-        refuse_options(context, ["categories"], f"with {population}, which has its own categories")
 
 
 def _read(
@@ -253,7 +245,7 @@ def _read(
     from polyurn.storage.models import is_model, load_saved
 
     asked = context.params
-    style, population, n_clients = asked["style"], asked["population"], asked["n_clients"]
+    style, n_clients = asked["style"], asked["n_clients"]
     drawn_from = read_model(clients) if is_model(clients) else None
     if drawn_from is not None and not laid.asked(clients):
         drawn_from = laid.resized(drawn_from)
@@ -265,7 +257,6 @@ def _read(
     held = read_proxy(
         PointFile.read(labels, say), drawn_from or clients,
         columns.reading(match=name_map(asked["renamed"])), columns.declared(),
-        None if population is None else read_model(population),
         partial(laid.relabelled, seed=asked["seed"]) if laid.asked(clients) else None,
     )  # fmt: skip
     # As `sample` draws them.

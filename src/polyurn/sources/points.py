@@ -4,7 +4,6 @@ A message says what was taken from a file because it was not named. An archive h
 labels and clients; its labels and clients are read like columns of a table.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -257,17 +256,6 @@ def style_columns(path: Path, columns: str | None, where: Path) -> Sequence[str]
     return names
 
 
-def saved_space(path: Path, federation: "Federation") -> tuple[StyleSpace, tuple[str, ...] | None]:
-    """The style space of a file, if it fits the federation, and the columns of its features."""
-    space = load_saved(path, StyleSpace).model
-    if space.n_labels != federation.n_categories:
-        raise FileError(
-            f"{path}: expected a space of {counted(federation.n_categories, 'label')}, the federation's "
-            f"categories, got {space.n_labels}"
-        )
-    return space, _declared_columns(space.n_features, federation, path)
-
-
 def proxy_space(
     path: Path, federation: "Federation", *, label: str | None, features: Sequence[str] | None,
     n_directions: int | None, most_directions: int, radius: float | None, say: Say,
@@ -301,7 +289,14 @@ def proxy_space(
         columns = columns if columns and len(columns) == rows.shape[1] else None
     else:
         rows = file.features(None)
-        columns = _declared_columns(rows.shape[1], federation, path)
+        columns = federation.features
+        if columns is None or len(columns) == 1 < rows.shape[1]:  # it is a column of lists
+            columns = None
+        elif len(columns) != rows.shape[1]:
+            raise FileError(
+                f"{path}: expected {counted(len(columns), 'feature')}, as the federation has declared, "
+                f"got {rows.shape[1]}"
+            )
     try:
         space = style_space(
             rows, codes, n_labels=n_labels, radius=radius,
@@ -312,53 +307,22 @@ def proxy_space(
     return space, columns
 
 
-def _declared_columns(
-    n_features: int, federation: "Federation", path: Path
-) -> tuple[str, ...] | None:
-    """The declared names of an array's features; a different number of them is an error."""
-    declared = federation.features
-    if declared is None or len(declared) == 1 < n_features:  # it is a column of lists
-        return None
-    if len(declared) != n_features:
-        raise FileError(
-            f"{path}: expected {counted(len(declared), 'feature')}, as the federation has declared, got "
-            f"{n_features}"
-        )
-    return declared
-
-
 def read_pictures(
-    path: Path, style: Saved[Style], *, label: str | None, features: Sequence[str] | None,
-    shape: str | None,
-) -> tuple[NDArray[Any], Ints]:  # fmt: skip
-    """Points as a report shows them, shape (n_points, ...): as an archive has them, or of this shape."""
+    path: Path, style: Saved[Style], *, label: str | None, features: Sequence[str] | None
+) -> tuple[NDArray[Any], Ints]:
+    """Points as a report shows them, shape (n_points, ...): those of an archive may be pictures."""
     file = PointFile.read(path)
     file.refuse_names({"--features": features})
     lacks = label not in file.columns and "label" in file.columns
     column = "label" if label is None or lacks else label
     if file.array is not None:  # its labels are numbers, even if they have names elsewhere
-        return _shaped(file.array, shape), file.codes(style.model.space.n_labels, column)
+        return file.array, file.codes(style.model.space.n_labels, column)
     codes = file.codes(style.declared, column)
     names = features or style.features
     names = names or number_columns(file.table, leave_out=(column, "client"))
-    return _shaped(file.features(names), shape), codes
+    return file.features(names), codes
 
 
 def is_archive(path: Path) -> bool:
     """Whether a file is a NumPy archive, by its name."""
     return path.suffix == ".npz"
-
-
-def _shaped(features: NDArray[Any], shape: str | None) -> NDArray[Any]:
-    if shape is None:
-        return features
-    parts = shape.split(",")
-    if not all(part.strip().isdecimal() and int(part) > 0 for part in parts):
-        raise ParameterError(f"expected --shape as whole numbers, 28,28 say, got {shape!r}")
-    lengths = tuple(int(part) for part in parts)
-    n_features = math.prod(features.shape[1:])
-    if math.prod(lengths) != n_features:
-        raise ParameterError(
-            f"expected --shape of {n_features} numbers, the features of a point, got {shape!r}"
-        )
-    return features.reshape(len(features), *lengths)

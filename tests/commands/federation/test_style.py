@@ -105,19 +105,15 @@ def test_a_category_without_proxy_points_is_named(run, fed, proxy):
     )
 
 
-def test_archives_and_spaces_have_names_of_their_own(run, fed, proxy, tmp_path):
+def test_archives_have_names_of_their_own(run, fed, proxy, tmp_path):
     features = np.column_stack([proxy["width"], proxy["height"]])
     labels = np.array(proxy["label"], int)
     np.savez(tmp_path / "proxy.npz", features=features, labels=labels)
-    pu.save(pu.style_space(features, labels, n_directions=2), tmp_path / "space.json")
     ask = ("federation", "style", "fed")
-    for place in ("proxy.npz", "space.json"):
-        assert_refused(run(*ask, place, "--no-privacy"), "the server is down")
-        assert_refused(
-            run(*ask, place, "--no-privacy", "--category", "x"), "--category has no effect with"
-        )
-    refused = run(*ask, "space.json", "--no-privacy", "--directions", 1)
-    assert_refused(refused, "--directions has no effect with space.json, a style space")
+    assert_refused(run(*ask, "proxy.npz", "--no-privacy"), "the server is down")
+    assert_refused(
+        run(*ask, "proxy.npz", "--no-privacy", "--category", "x"), "--category has no effect with"
+    )
     np.savez(tmp_path / "proxy.npz", features=features, labels=labels + 1)
     assert_refused(
         run(*ask, "proxy.npz", "--no-privacy"),
@@ -129,16 +125,6 @@ def test_archives_and_spaces_have_names_of_their_own(run, fed, proxy, tmp_path):
         run(*ask, "proxy.npz", "--no-privacy"),
         "proxy.npz: expected at least one row, got an empty table",
     )
-
-
-def test_a_space_of_another_number_of_labels_is_refused(run, fed, tmp_path):
-    rng = np.random.default_rng(0)
-    space = pu.style_space(rng.normal(size=(60, 2)), np.arange(60) % 2, n_directions=2)
-    pu.save(space, tmp_path / "space.json")
-    refused = run("federation", "style", "fed", "space.json", "--no-privacy")
-    assert_refused(refused, "space.json: expected a space of 3 labels", "got 2")
-    refused = run("federation", "style", "fed", "fed/federation.json", "--no-privacy")
-    assert_refused(refused, "federation.json is not a style-space file")
 
 
 def test_features_that_were_declared_are_taken_in_their_order(run, proxy, tmp_path):
@@ -154,13 +140,11 @@ def test_features_that_were_declared_are_taken_in_their_order(run, proxy, tmp_pa
         "width,height",
     )
     rng = np.random.default_rng(0)
-    pu.save(pu.style_space(rng.normal(size=(60, 4)), np.arange(60) % 3), tmp_path / "space.json")
     np.savez(tmp_path / "proxy.npz", features=rng.normal(size=(60, 4)), labels=np.arange(60) % 3)
-    for place in ("space.json", "proxy.npz"):
-        refused = run(*ask, place, "--no-privacy")
-        assert_refused(
-            refused, f"{place}: expected 2 features, as the federation has declared, got 4"
-        )
+    assert_refused(
+        run(*ask, "proxy.npz", "--no-privacy"),
+        "proxy.npz: expected 2 features, as the federation has declared, got 4",
+    )
 
 
 def test_codes_of_texts_are_not_taken_for_numbers(run, proxy, tmp_path):

@@ -275,11 +275,10 @@ _COMMANDS = (
             "--output": OUTPUTS, "--category": ("label", "client", "x", ""),
                 "--categories": CATEGORIES,
             "--replace": None, "--no-replace": None, "--shortfall": ("reuse", "refuse", "resample", "x"),
-            "--cover": None, "--population": ("mdm.json", "plain.json", "nothing.json", "clients.csv"),
-            "--test": _SHARES, "--drop-empty": None, "--drop-missing": None,
+            "--cover": None, "--test": _SHARES, "--drop-empty": None, "--drop-missing": None,
             "--seed": SEEDS, **_COLUMNS,
         },
-        idle=(("--population", "mdm.json"),),
+        idle=(("--match", "rank"),),
     ),
     Command(
         ("partition", "labels.csv", "mdm.json", "--cover"),
@@ -287,7 +286,7 @@ _COMMANDS = (
             "--category": ("label", "x")},
         idle=(
             ("--client", "x"), ("--count", "x"), ("--drop-empty",), ("--no-replace",),
-            ("--population", "mdm.json"), ("--shortfall", "refuse"), ("--categories", "3"),
+            ("--shortfall", "refuse"), ("--categories", "3"),
         ),
     ),
     Command(

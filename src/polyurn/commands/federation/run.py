@@ -11,7 +11,7 @@ import typer
 
 import polyurn as pu
 from polyurn.commands.console import print_json, say, show, warn
-from polyurn.commands.declare import Unless, argument, option, refuse_options
+from polyurn.commands.declare import Unless, option
 from polyurn.commands.options import (
     AS_JSON,
     CHECKPOINT,
@@ -21,6 +21,7 @@ from polyurn.commands.options import (
     JSON_OUTPUT,
     LABEL,
     OUTPUT,
+    POINTS,
     SEED,
     START,
     FederationPrivacyOptions,
@@ -106,9 +107,7 @@ def style_command(
     *,
     context: typer.Context,
     folder: Path = FEDERATION,
-    proxy: Path = argument(
-        "PROXY", "CSV, Parquet or .npz: the server's own points, one row each; or a space (.json)."
-    ),
+    proxy: Path = POINTS,
     measured: SpaceOptions,
     privacy: FederationPrivacyOptions,
     nodes: NodeOptions,
@@ -128,7 +127,7 @@ def style_command(
     from polyurn.commands.views import style_json, style_table
     from polyurn.federation.folder import FederationFolder
     from polyurn.federation.jobs import StyleJob
-    from polyurn.sources.points import proxy_space, saved_space
+    from polyurn.sources.points import proxy_space
 
     files = FederationFolder(folder)
     federation = files.read()
@@ -138,15 +137,10 @@ def style_command(
             f"expected features that are numbers for a style, got values for {texts}"
         )
     terms = nodes.of_job(privacy)
-    if proxy.suffix == ".json":
-        names = ["label", "features", "directions", "radius"]
-        refuse_options(context, names, f"with {proxy}, a style space already made")
-        space, columns = saved_space(proxy, federation)
-    else:
-        space, columns = proxy_space(
-            proxy, federation, label=label, features=listed_names(features), radius=measured.radius,
-            n_directions=measured.directions, most_directions=DIRECTIONS, say=say,
-        )  # fmt: skip
+    space, columns = proxy_space(
+        proxy, federation, label=label, features=listed_names(features), radius=measured.radius,
+        n_directions=measured.directions, most_directions=DIRECTIONS, say=say,
+    )  # fmt: skip
     job = StyleJob(
         federation=str(files.path), command=context.obj, space=space, features=columns,
         label_effect=measured.label_effect, **terms,

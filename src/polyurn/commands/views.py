@@ -38,7 +38,8 @@ def table_of(
     """A table; columns of numbers are aligned to the right, those of texts (`left`) to the left."""
     table, texts = Table(title=title), set(left)
     for position, head in enumerate(heads):
-        table.add_column(head, justify="left" if position in texts else "right")
+        justify: Any = "left" if position in texts else "right"
+        table.add_column(head, justify=justify, overflow="fold")
     for row in rows:
         table.add_row(*row)
     return table
@@ -284,9 +285,16 @@ def style_json(saved: "Saved[pu.Style]") -> dict[str, Any]:
 
 
 def comparison_tables(verdict: "pu.Comparison") -> list[Table]:
-    """One column per population, one line per measure; as many tables as the terminal needs."""
-    head, *lines = verdict.table()
+    """How alike each population is to the true clients."""
     title = f"how alike to {counted(verdict.n_clients, 'true client')}"
+    head, *lines = verdict.table()
+    return population_tables(title, head, lines)
+
+
+def population_tables(
+    title: str, head: Sequence[str], lines: Sequence[Sequence[str]]
+) -> list[Table]:
+    """One column per population, one line per measure; as many tables as the terminal needs."""
 
     def table(columns: Sequence[int]) -> Table:
         shown = [0, *columns]

@@ -96,7 +96,7 @@ def fit_command(
     `polyurn fit clients.csv --components 1:6 -o mdm.json`
     """
     from polyurn.commands.progress import learning_progress
-    from polyurn.commands.views import say_learned, show_learned
+    from polyurn.commands.views import put_learned
     from polyurn.server.fit_settings import few_clients
     from polyurn.server.fitting import HELD_OUT
     from polyurn.server.learning import learn, selects
@@ -144,12 +144,7 @@ def fit_command(
     share = (search.held_out or HELD_OUT) if scored else None
     data = table.name if budget else data_provenance(read, held_out=share)
     provenance = Provenance.of(learned, data=data, **provenance_of(context, seed))
-    saved = Saved(learned.mdm, read.categories, provenance)
-    say_learned(saved)
-    if output is not None:
-        pu.save(learned.mdm, output, categories=read.categories, provenance=provenance)
-        say(f"wrote {output}")
-    show_learned(saved, as_json=as_json, is_kept=output is not None)
+    put_learned(Saved(learned.mdm, read.categories, provenance), output, as_json=as_json)
 
 
 def _check_options(

@@ -57,7 +57,6 @@ def style_command(
     Example: `polyurn style proxy.parquet records.parquet --category digit --client writer -o style.json`
     """
     from polyurn.client.counting import category_names
-    from polyurn.commands.views import style_json, style_table
     from polyurn.sources.points import read_records
     from polyurn.storage.models import Saved
     from polyurn.storage.provenance import PrivacyProvenance, Provenance
@@ -87,22 +86,22 @@ def style_command(
     provenance = Provenance(
         command=context.obj, data=clients.name, privacy=PrivacyProvenance.by(asked)
     )  # without a seed: nothing is drawn
-    saved = Saved(style, names, provenance, points.columns)
-    say_style(saved)
-    if output is not None:
-        pu.save(style, output, categories=names, features=points.columns, provenance=provenance)
-        say(f"wrote {output}: {counted(style.n_clients, 'client')}")
-    if as_json:
-        print_json(style_json(saved))
-    elif output is None:
-        show(style_table(style))
+    put_style(Saved(style, names, provenance, points.columns), output, as_json=as_json)
 
 
-def say_style(saved: "Saved[pu.Style]") -> None:
-    """What is guaranteed to the clients of a style, and whether the proxy data are too far from them."""
-    say(f"privacy: {saved.provenance.privacy_in_words}")
+def put_style(saved: "Saved[pu.Style]", output: Path | None, *, as_json: bool) -> None:
+    """A style that was just learned: in words, as a file, and its table unless it is in the file."""
+    from polyurn.commands.views import put_file, style_json, style_table
+
+    privacy = saved.provenance.privacy_in_words
+    say(f"privacy: {privacy}")
     if saved.model.alarm is not None:
         warn(f"alarm: {saved.model.alarm}; take proxy data that are more like the clients")
+    put_file(saved, output, f": {counted(saved.model.n_clients, 'client')}")
+    if as_json:
+        print_json({**style_json(saved), "privacy": privacy})
+    elif output is None:
+        show(style_table(saved.model))
 
 
 def _check_labels(proxy: Path, points: "Points", names: tuple[str, ...]) -> None:

@@ -67,8 +67,10 @@ def read_model(path: Path) -> Saved[pu.MDM]:
     return saved
 
 
-def show_learned(saved: Saved[pu.MDM], *, as_json: bool, is_kept: bool) -> None:
-    """A mixture that was just learned: its rounds, and the parameters unless they are in a file."""
+def put_learned(saved: Saved[pu.MDM], output: Path | None, *, as_json: bool) -> None:
+    """A mixture that was just learned: in words, as a file, and its table unless it is in the file."""
+    say_learned(saved)
+    put_file(saved, output)
     provenance = saved.provenance
     if as_json:
         fit = provenance.fit
@@ -81,8 +83,21 @@ def show_learned(saved: Saved[pu.MDM], *, as_json: bool, is_kept: bool) -> None:
         show(choice_table(provenance.fit))
     elif "candidates" in provenance.more:
         show(candidates_table(provenance.more["candidates"], saved.model.n_components))
-    elif not is_kept:
+    elif output is None:
         show(mdm_table(saved.model, saved.categories))
+
+
+def put_file(saved: Saved[Any], output: Path | None, what: str = "") -> None:
+    """Name the nodes that were not in all sums, in which rounds, and why; and write the file."""
+    traffic = saved.provenance.traffic
+    for sentence in () if traffic is None else traffic.absences:
+        warn(sentence)
+    if output is not None:
+        pu.save(
+            saved.model, output, categories=saved.categories, features=saved.features,
+            provenance=saved.provenance,
+        )  # fmt: skip
+        say(f"wrote {output}{what}")
 
 
 def say_learned(saved: Saved[pu.MDM]) -> None:

@@ -17,6 +17,7 @@ from polyurn.commands.options import (
     JSON_OUTPUT,
     MAP,
     SEED,
+    STYLE_FEATURES,
     Draws,
     TableOptions,
     name_map,
@@ -65,12 +66,7 @@ def compare_command(
     proxy: Path | None = option(
         None, "Table of proxy points, with the label and the features of HELD_OUT.", Needs("style")
     ),
-    features: str | None = option(
-        None,
-        "Columns in which the style is measured, comma-separated, or one with lists; those "
-        "that the style file names by default.",
-        Needs("style"),
-    ),
+    features: str | None = STYLE_FEATURES,
     true: str = option("true", "The true clients' name in a sweep."),
     metric: str = option("accuracy", "Metric to judge a sweep's runs by; loss is their test loss."),
     last: float = option(0.5, "Share of a run's evaluations, the last ones, that are averaged."),

@@ -11,8 +11,7 @@ import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any, TextIO, TypeVar
-from warnings import catch_warnings, simplefilter
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.measure import Measurement
@@ -83,28 +82,17 @@ def warn(text: str) -> None:
 
 @contextmanager
 def warnings_as_sentences(kind: type[Warning]) -> Iterator[None]:
-    """Show warnings of a kind as sentences, each once, without the line of code that raised them."""
-    shown: set[str] = set()
-    with catch_warnings():
-        simplefilter("always", kind)
-        others = warnings.showwarning
-
-        def show_warning(
-            message: Warning | str,
-            category: type[Warning],
-            filename: str,
-            lineno: int,
-            file: TextIO | None = None,
-            line: str | None = None,
-        ) -> None:
-            if not issubclass(category, kind):
-                others(message, category, filename, lineno, file, line)
-            elif str(message) not in shown:
-                shown.add(str(message))
-                warn(str(message))
-
-        warnings.showwarning = show_warning
-        yield
+    """Show warnings of a kind as sentences, each once, when the work ends."""
+    caught: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", kind)
+            yield
+    finally:
+        for text in dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, kind)):
+            warn(text)
+        for other in (w for w in caught if not issubclass(w.category, kind)):
+            warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
 
 
 def show(table: "Table | Text") -> None:

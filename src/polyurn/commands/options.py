@@ -83,6 +83,12 @@ MAP = option(None, "Rename the table's categories: OLD=NEW with commas, or by-po
 FEATURES = option(
     None, "Columns of numbers, comma-separated, or one with lists; all numbers by default."
 )
+STYLE_FEATURES = option(
+    None,
+    "Columns in which the style is measured, comma-separated, or one with lists; those that the style "
+    "file names by default.",
+    Needs("style"),
+)
 LABEL = option(None, "Column with the category, unless its name is 'label'.", "--category")
 CAP = option(None, "Maximum number of points of a client; those that stay are drawn at random.")
 BINS = option(

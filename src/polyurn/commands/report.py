@@ -9,8 +9,15 @@ import typer
 
 import polyurn as pu
 from polyurn.commands.console import print_json, say, warn
-from polyurn.commands.declare import Needs, argument, option, provenance_of, refuse_options
-from polyurn.commands.options import AS_JSON, SEED, TableOptions, listed_names, named_file
+from polyurn.commands.declare import Needs, also, argument, option, provenance_of, refuse_options
+from polyurn.commands.options import (
+    AS_JSON,
+    SEED,
+    STYLE_FEATURES,
+    TableOptions,
+    listed_names,
+    named_file,
+)
 from polyurn.errors import FileError, ParameterError
 
 if TYPE_CHECKING:
@@ -37,12 +44,7 @@ def report_command(
         None,
         "CSV, Parquet or .npz: proxy points in which a style is shown; pictures in an .npz file.",
     ),
-    features: str | None = option(
-        None,
-        "Columns of --proxy in which the style is measured, comma-separated, or one with "
-        "lists; those that the style file names by default.",
-        Needs("proxy"),
-    ),
+    features: str | None = also(STYLE_FEATURES, Needs("proxy")),
     seed: int = SEED,
     as_json: bool = AS_JSON,
 ) -> None:

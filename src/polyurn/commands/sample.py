@@ -18,6 +18,7 @@ from polyurn.commands.options import (
     MAP,
     PARTITION_OUTPUT,
     SEED,
+    STYLE_FEATURES,
     RelabelOptions,
     TableOptions,
     declared_categories,
@@ -132,12 +133,7 @@ def partition_command(
     style: Path | None = option(
         None, "Style file: each client is given points of a style of its own."
     ),
-    features: str | None = option(
-        None,
-        "Columns of PROXY in which the style is measured, comma-separated, or one with "
-        "lists; those that the style file names by default.",
-        Needs("style"),
-    ),
+    features: str | None = STYLE_FEATURES,
     test: float | None = option(
         None, "Share of each client's points to test it on: in PARTITION-test, beside --output."
     ),

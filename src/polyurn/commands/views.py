@@ -3,7 +3,6 @@
 Nothing is computed here.
 """
 
-import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -179,23 +178,9 @@ def mdm_json(mdm: pu.MDM, categories: tuple[str, ...] | None) -> dict[str, Any]:
         "weights": mdm.weights.tolist(),
         "alphas": mdm.alphas.tolist(),
         "mean_sizes": mdm.sizes.mean().tolist(),
-        "standard_errors": _errors_json(mdm),
+        "standard_errors": None if mdm.standard_errors is None else to_json(mdm.standard_errors),
         **({} if mdm.splits is None else {"splits": _splits_json(mdm, names_of(mdm, categories))}),
     }
-
-
-def _errors_json(mdm: pu.MDM) -> dict[str, Any] | None:
-    errors = mdm.standard_errors
-    if errors is None:
-        return None
-
-    def listed(of: Any) -> Any:
-        if isinstance(of, list):
-            return [listed(one) for one in of]
-        return None if math.isnan(of) else of
-
-    names = ("weights", "shares", "concentrations")
-    return {name: listed(getattr(errors, name).tolist()) for name in names}
 
 
 def _splits_json(mdm: pu.MDM, names: tuple[str, ...]) -> dict[str, Any]:

@@ -100,18 +100,16 @@ def show(table: "Table | Text") -> None:
     _Terminal(file=_stdout()).print(table)
 
 
-def fits(table: "Table") -> bool:
-    """Whether a table can be shown as it is: nothing folded, nothing cut."""
-    terminal = _Terminal(file=_stdout())
-    unbounded = terminal.options.update(max_width=_NO_BOUND)
-    return Measurement.get(terminal, unbounded, table).maximum <= terminal.width
-
-
 def parts_that_fit(items: Iterable[T], table: "Callable[[list[T]], Table]") -> Iterator[list[T]]:
-    """The items in order, as many at a time as their table fits the terminal with, and at least one."""
-    part: list[T] = []
+    """The items in order, as many at a time as their table fits the terminal with, and at least one.
+
+    A table fits if nothing of it is folded and nothing cut.
+    """
+    terminal, part = _Terminal(file=_stdout()), list[T]()
+    unbounded = terminal.options.update(max_width=_NO_BOUND)
     for item in items:
-        if part and not fits(table([*part, item])):
+        whole = table([*part, item])
+        if part and Measurement.get(terminal, unbounded, whole).maximum > terminal.width:
             yield part
             part = []
         part.append(item)

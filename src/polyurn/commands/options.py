@@ -11,19 +11,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_type_hints
 
 import polyurn as pu
-from polyurn.commands.console import say
+from polyurn.commands.console import say, warn
 from polyurn.commands.declare import Needs, Unless, also, argument, option
-from polyurn.errors import FileError, ParameterError
+from polyurn.errors import CountsError, FileError, ParameterError
+from polyurn.wording import listed
 
 if TYPE_CHECKING:
     from polyurn.model.names import Match
     from polyurn.sources.clients import Reading
+    from polyurn.sources.points import Points
     from polyurn.storage.models import Saved
     from polyurn.wire import Aggregator
 
 T = TypeVar("T")
 
 DIRECTIONS = 4  # of style, by default; fewer if there are fewer features
+_SHOWN = 5  # labels in a sentence
 
 
 # ------------------------------------------------------------------------- what is read and written
@@ -378,6 +381,34 @@ class SpaceOptions:
     label_effect: bool = option(
         False, "Ask for label shares, too, where style and label go together.", "--label-effect"
     )
+
+    def space(self, path: Path, points: "Points") -> "pu.StyleSpace":
+        """The style space of a file's points: there has to be one of every label."""
+        from numpy import bincount, flatnonzero
+
+        from polyurn.client.counting import category_names
+
+        names = category_names(points.declared)
+        held = bincount(points.labels, minlength=len(names))
+        lacking, single = ([names[k] for k in flatnonzero(held == n)] for n in (0, 1))
+        if lacking:
+            raise CountsError(
+                f"{path}: expected points of every label, got none of {listed(lacking, _SHOWN)}; take "
+                "proxy points of them, or do not declare them"
+            )
+        if single:
+            warn(
+                f"one proxy point only: {listed(single, _SHOWN)}; how clients differ is then measured "
+                "from that point, so take more"
+            )
+        most = min(DIRECTIONS, points.features.shape[1])
+        try:
+            return pu.style_space(
+                points.features, points.labels, n_labels=len(names), radius=self.radius,
+                n_directions=most if self.directions is None else self.directions,
+            )  # fmt: skip
+        except ParameterError as error:
+            raise CountsError(f"{path}: {error}") from None
 
 
 # -------------------------------------------------------------------------- what texts stand for

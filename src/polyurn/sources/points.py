@@ -21,19 +21,17 @@ from polyurn.client.tables import category_codes, known_codes, observed_categori
 from polyurn.errors import CountsError, FileError, ParameterError, RowError
 from polyurn.model.names import in_words
 from polyurn.model.style import Style
-from polyurn.model.style_coordinates import StyleSpace, feature_rows, label_codes, style_space
+from polyurn.model.style_coordinates import feature_rows, label_codes
 from polyurn.sources.clients import Declared, Say
 from polyurn.storage.models import Saved, load_saved
 from polyurn.storage.npz_files import read_record_arrays
 from polyurn.storage.table_files import arrow, naming, read_table
 from polyurn.typed.arrays import ids_of
 from polyurn.typed.declared import Ints
-from polyurn.wording import counted, listed
+from polyurn.wording import counted
 
 if TYPE_CHECKING:
     from polyurn.federation.folder import Federation
-
-_SHOWN = 4  # categories that proxy points lack, by their names
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,14 +254,11 @@ def style_columns(path: Path, columns: str | None, where: Path) -> Sequence[str]
     return names
 
 
-def proxy_space(
+def federation_points(
     path: Path, federation: "Federation", *, label: str | None, features: Sequence[str] | None,
-    n_directions: int | None, most_directions: int, radius: float | None, say: Say,
-) -> tuple[StyleSpace, tuple[str, ...] | None]:  # fmt: skip
-    """The style space of proxy points whose labels are the federation's categories, and its columns.
-
-    Without `n_directions` there is one per feature, and at most `most_directions`.
-    """
+    say: Say,
+) -> Points:  # fmt: skip
+    """Proxy points whose labels are the federation's categories, and features the declared ones."""
     file = PointFile.read(path, say)
     file.refuse_names({"--category": label, "--features": features})
     column, n_labels = label or "label", federation.n_categories
@@ -272,39 +267,20 @@ def proxy_space(
     )
     lacks = "the federation has no category"
     codes = file.codes(federation.declared, column, lacks=lacks, advice=advice)
-    names = category_names(federation.declared)
-    lacking = [names[k] for k in np.setdiff1d(np.arange(len(names)), codes)]
-    if lacking:  # a style could not be measured
-        raise CountsError(
-            f"{path}: expected points of each of the federation's {len(names)} categories, got none of "
-            f"{listed(lacking, _SHOWN)}"
-        )
-    columns: tuple[str, ...] | None
+    columns = federation.features
     if file.array is None:
-        columns = file.feature_columns(
-            features or federation.features, leave_out=(column, "client"), say=say
-        )
+        columns = file.feature_columns(features or columns, leave_out=(column, "client"), say=say)
         federation.check_features(columns or ())
-        rows = file.features(columns)
-        columns = columns if columns and len(columns) == rows.shape[1] else None
-    else:
-        rows = file.features(None)
-        columns = federation.features
-        if columns is None or len(columns) == 1 < rows.shape[1]:  # it is a column of lists
-            columns = None
-        elif len(columns) != rows.shape[1]:
-            raise FileError(
-                f"{path}: expected {counted(len(columns), 'feature')}, as the federation has declared, "
-                f"got {rows.shape[1]}"
-            )
-    try:
-        space = style_space(
-            rows, codes, n_labels=n_labels, radius=radius,
-            n_directions=n_directions or min(most_directions, rows.shape[1]),
-        )  # fmt: skip
-    except ParameterError as error:
-        raise CountsError(f"{path}: {error}") from None
-    return space, columns
+    rows = file.features(columns)
+    n_features = rows.shape[1]
+    if columns is not None and len(columns) not in (1, n_features):
+        raise FileError(
+            f"{path}: expected {counted(len(columns), 'feature')}, as the federation has declared, got "
+            f"{n_features}"
+        )
+    if columns is not None and len(columns) < n_features:  # a column of lists
+        columns = None
+    return Points(rows, codes, federation.declared, columns)
 
 
 def read_pictures(

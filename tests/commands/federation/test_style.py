@@ -100,7 +100,7 @@ def test_a_category_without_proxy_points_is_named(run, fed, proxy):
     pyarrow.csv.write_csv(kept, fed.parent / "proxy.csv")
     assert_refused(
         run(*EXACT),
-        "proxy.csv: expected points of each of the federation's 3 categories",
+        "proxy.csv: expected points of every label",
         "none of 1",
     )
 

@@ -15,7 +15,6 @@ from polyurn.commands.declare import Unless, option
 from polyurn.commands.options import (
     AS_JSON,
     CHECKPOINT,
-    DIRECTIONS,
     FEATURES,
     FEDERATION,
     JSON_OUTPUT,
@@ -120,7 +119,7 @@ def style_command(
     from polyurn.commands.style import put_style
     from polyurn.federation.folder import FederationFolder
     from polyurn.federation.jobs import StyleJob
-    from polyurn.sources.points import proxy_space
+    from polyurn.sources.points import federation_points
     from polyurn.storage.models import load_saved
 
     files = FederationFolder(folder)
@@ -131,12 +130,12 @@ def style_command(
             f"expected features that are numbers for a style, got values for {texts}"
         )
     terms = nodes.of_job(privacy)
-    space, columns = proxy_space(
-        proxy, federation, label=label, features=listed_names(features), radius=measured.radius,
-        n_directions=measured.directions, most_directions=DIRECTIONS, say=say,
-    )  # fmt: skip
+    points = federation_points(
+        proxy, federation, label=label, features=listed_names(features), say=say
+    )
+    space = measured.space(proxy, points)
     job = StyleJob(
-        federation=str(files.path), command=context.obj, space=space, features=columns,
+        federation=str(files.path), command=context.obj, space=space, features=points.columns,
         label_effect=measured.label_effect, **terms,
     )  # fmt: skip
     put_style(load_saved(perform(files, job).result, pu.Style), output, as_json=as_json)

@@ -32,21 +32,25 @@ if TYPE_CHECKING:
 
 _PIPED_LINES = 20  # the most lines of progress without a terminal
 _PRIVATE_ROUNDS = 12  # the most rounds of a fit with a guarantee
-STARTING, NOISED = "looking where to start,", "with noise, about"
+_STARTING, _NOISED = "looking where to start,", "with noise, about"
 
 
 @contextlib.contextmanager
-def fit_progress(
-    console: Console, n_rounds: int, then: Callable[["pu.Round"], None] | None = None, *,
-    unseen: str = STARTING,
+def learning_progress(
+    console: Console, n_rounds: int, selects: bool, private: bool,
+    then: Callable[["pu.Round"], None] | None = None,
 ) -> Iterator[Callable[["pu.Round"], None]]:  # fmt: skip
-    """A function that shows each round as it ends; `unseen`: the text while parameters are not known."""
+    """A function that shows each round of a fit or a selection, and first passes it to `then`."""
+    if selects and not private:
+        with selection_progress(console) as on_round:
+            yield on_round
+        return
     previous = float("nan")
 
     def line(done: "pu.Round") -> str:
         nonlocal previous
         if math.isnan(done.log_likelihood):
-            doing = unseen if done.mdm is None else NOISED
+            doing = _NOISED if private else _STARTING
             return f"round {done.number}, {doing} {counted(done.n_clients or 0, 'client')}"
         change = done.log_likelihood - previous
         previous = done.log_likelihood
@@ -54,25 +58,16 @@ def fit_progress(
         return f"round {done.number}, log-likelihood {done.log_likelihood:.4f}{step}"
 
     columns = MofNCompleteColumn(), _text(), TimeRemainingColumn()
-    with _shown(console, "asking the clients", n_rounds, *columns) as show:
+    total = _PRIVATE_ROUNDS if private else n_rounds
+    with _shown(console, "asking the clients", total, *columns) as show:
 
-        def on_round(done: "pu.Round") -> None:
+        def on_fitted(done: "pu.Round") -> None:
             if then is not None:
                 then(done)  # first, so that Ctrl-C never loses a round that was shown
             text = line(done)
             show(math.isnan(done.log_likelihood), text, advance=1, description=text)
 
-        yield on_round
-
-
-def learning_progress(
-    console: Console, n_rounds: int, selects: bool, private: bool,
-    then: Callable[["pu.Round"], None] | None = None, *, unseen: str = STARTING,
-) -> contextlib.AbstractContextManager[Callable[["pu.Round"], None]]:  # fmt: skip
-    """A function that shows each round of a fit or a selection."""
-    if selects and not private:
-        return selection_progress(console)
-    return fit_progress(console, _PRIVATE_ROUNDS if private else n_rounds, then, unseen=unseen)
+        yield on_fitted
 
 
 @contextlib.contextmanager
@@ -83,7 +78,7 @@ def selection_progress(console: Console) -> Iterator[Callable[["pu.Round"], None
     def on_round(done: "pu.Round") -> None:
         which = ranges(done.running) if done.running else ""
         climbing = f"climbing: K = {which}" if which else "done"
-        what = climbing if done.values else STARTING[:-1]
+        what = climbing if done.values else _STARTING[:-1]
         show(what, f"round {done.number}, {what}, {counted(done.n_clients or 0, 'client')}")
 
     if not console.is_terminal:

@@ -189,7 +189,7 @@ def test_names_that_do_not_match_are_refused_with_the_way_on(other_names, option
         (["--categories", 4, "--shortfall", "wish"], None),
         (["--cover", "--shortfall", "refuse"], ["--shortfall has no effect with --cover"]),
         (["--cover", "--no-replace"], ["--replace has no effect with --cover"]),
-        (["--seed", -1], ["seed of at least 0"]),
+        (["--seed", -1], ["'--seed': -1 is not in the range"]),
     ],
 )
 def test_partition_refuses_and_leaves_no_trace(walk, tmp_path, options, words):
@@ -261,7 +261,7 @@ def test_partition_refuses_files_that_it_cannot_write_or_read(walk):
     save(EXAMPLE, "mdm.json")
     assert_refused(walk("partition", "labels.csv", "mdm.json"), "--clients 500", "--cover")
     none = walk("partition", "labels.csv", "mdm.json", "--clients", 0)
-    assert_refused(none, "--clients of at least 1, got 0")
+    assert_refused(none, "'--clients': 0 is not in the range")
     of_table = walk("partition", "labels.csv", "clients.csv", "--clients", 3)
     assert_refused(of_table, "--clients has no effect with clients.csv")
 

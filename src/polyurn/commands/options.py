@@ -32,12 +32,6 @@ _SHOWN = 5  # labels in a sentence
 # ------------------------------------------------------------------------- what is read and written
 
 
-def _check_seed(seed: int) -> int:
-    if seed < 0:
-        raise ParameterError(f"expected a seed of at least 0, got {seed}")
-    return seed
-
-
 def _output(check: str, suffix: str = "", what: str = "File to write.") -> Any:
     """`--output`, a path that a function of `storage` checks before the work and not after it."""
 
@@ -56,7 +50,7 @@ OUTPUT = _output("files check_writable")
 JSON_OUTPUT = _output("files check_writable", ".json")
 TABLE_OUTPUT = _output("table_files check_table_writable")
 PARTITION_OUTPUT = _output("partitions check_partition_writable", what="A .json or .parquet file.")
-SEED = option(0, "Seed of everything that is random.", callback=_check_seed)
+SEED = option(0, "Seed of everything that is random.", min=0)
 AS_JSON = option(False, "Print the result as JSON on stdout.", "--json")
 THREADS = option(1, "Number of threads.")
 START = option(
@@ -355,8 +349,6 @@ class NodeOptions:
         asked = asdict(named_values(self.terms, Terms, "--terms", secure=not self.plain))
         if privacy.no_privacy:
             return asked
-        if privacy.epsilon is not None and privacy.delta is None:
-            raise ParameterError("expected --delta, too: 1e-6, say")
         if privacy.epsilon is None or privacy.delta is None:
             raise ParameterError(
                 "expected --epsilon and --delta (1 and 1e-6, say: `polyurn privacy plan` shows what "

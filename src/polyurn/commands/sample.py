@@ -36,7 +36,7 @@ def sample_command(
     *,
     context: typer.Context,
     mdm: Path = argument("MDM", "File that `fit` wrote, or zoo:NAME (`polyurn zoo`)."),
-    clients: int = option(..., "Number of clients to draw."),
+    clients: int = option(..., "Number of clients to draw.", min=1),
     laid: RelabelOptions,
     categories: str | None = option(
         None, "Other labels that the clients have: a number, or names, comma-separated."
@@ -57,8 +57,6 @@ def sample_command(
     from polyurn.storage.drawn_clients import write_drawn
     from polyurn.storage.table_files import check_table_writable, csv_text
 
-    if clients < 1:
-        raise ParameterError(f"expected at least one client, got {clients}")
     # A folder, or a name that no kind of file has: `simulated/`.
     if output and (os.path.isdir(output) or not (output.suffix or os.path.exists(output))):
         if as_json:
@@ -116,7 +114,7 @@ def partition_command(
     laid: RelabelOptions,
     output: Path | None = PARTITION_OUTPUT,
     n_clients: int | None = option(
-        None, "Clients to draw from zoo:NAME or an MDM file.", "--clients", Unless("covers")
+        None, "Clients to draw from zoo:NAME or an MDM file.", "--clients", Unless("covers"), min=1
     ),
     covers: bool = option(False, "Draw clients until every row is used, once.", "--cover"),
     renamed: str | None = MAP,
@@ -223,8 +221,6 @@ def _check_clients(
             raise ParameterError(
                 f"expected how many clients of {clients} to draw: --clients 500, say, or --cover"
             )
-        if n_clients is not None and n_clients < 1:
-            raise ParameterError(f"expected --clients of at least 1, got {n_clients}")
         return
     refuse_options(
         context, ["n_clients", "match", "mean_size"], f"with {clients}, whose clients are all taken"

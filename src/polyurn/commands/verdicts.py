@@ -3,10 +3,8 @@
 `sweeps/verdict.py` computes it.
 """
 
-import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from polyurn.commands.views import population_tables
 from polyurn.comparison.estimates import Estimate
 from polyurn.sweeps.choice_of_settings import keep_best
 from polyurn.sweeps.run_scores import AGAIN, LOSS
+from polyurn.typed.json_form import to_json
 
 
 def conclude(
@@ -82,17 +81,15 @@ def verdict_tables(verdict: pu.Verdict) -> list[Table]:
 
 def verdict_json(verdict: pu.Verdict) -> dict[str, Any]:
     """The verdict, for JSON; what is not defined is null."""
-    document = {
+    return {
         "true": verdict.true,
         "metric": verdict.metric,
         "confidence": verdict.confidence,
         "sentence": verdict.sentence(),
         "regret_sentence": verdict.regret_sentence(),
-        "populations": [asdict(found) for found in verdict.populations],
-        "pairs": [asdict(pair) for pair in verdict.pairs()],
+        "populations": [to_json(found) for found in verdict.populations],
+        "pairs": [to_json(pair) for pair in verdict.pairs()],
     }
-    finite: dict[str, Any] = json.loads(json.dumps(document), parse_constant=lambda _: None)
-    return finite
 
 
 def _with_interval(found: Estimate | str, digits: int) -> tuple[str, str]:

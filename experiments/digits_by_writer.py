@@ -19,7 +19,6 @@ import numpy as np
 import polyurn as pu
 import sources
 from polyurn.comparison.estimates import Estimate
-from polyurn.datasets.dataset import Dataset
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
 import features
@@ -79,10 +78,10 @@ def furthest(estimate: Estimate) -> float:
 
 
 def federation(
-    source: Dataset, settings: Settings
+    source: sources.SplitDataset, settings: Settings
 ) -> tuple[pu.Examples, clients.Federation, clients.Modelled]:
     """The writers of the training pictures; the server has the same pictures without the writers."""
-    train, test = source.records("train"), source.records("test")
+    train, test = source.train, source.test
     assert train.clients is not None
     assert train.features is not None
     assert test.features is not None

@@ -54,7 +54,7 @@ def draw_directions() -> None:
     writers = pu.partition(labels, counts, style=style, features=features, rng=0)
     located = style.space.coordinates(features, labels)
     means = np.stack([located[held].mean(axis=0) for held in writers])
-    records = sources.mnist_by_writer(root=FOLDER).records("train")
+    records = sources.mnist_by_writer(root=FOLDER).train
     assert records.features is not None
     pictures = records.features[pool]
     figure, axes = plt.subplots(2, 2, figsize=(9, 5.2), layout="constrained")

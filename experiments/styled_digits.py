@@ -67,7 +67,7 @@ POPULATIONS = FIRST + THEN
 def pictures() -> tuple[pu.Examples, Any]:
     """Halved pictures to train and to test on, and whose the former are."""
     source = sources.mnist_by_writer(root=FOLDER)
-    train, test = source.records("train"), source.records("test")
+    train, test = source.train, source.test
     small = [features.pooled(part.features, SETTINGS.pooled) for part in (train, test)]
     return pu.Examples(small[0], train.labels, small[1], test.labels), train.clients
 

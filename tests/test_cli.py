@@ -16,7 +16,7 @@ from polyurn.commands.app import app
 from polyurn.storage.models import load_saved
 
 COMMANDS = [
-    "compare", "compare-to-zoo", "datasets", "demo", "describe", "features", "fit", "histogram", "pack",
+    "compare", "compare-to-zoo", "demo", "describe", "features", "fit", "histogram", "pack",
     "partition",
     "report", "sample", "score",
     "show", "split", "style", "sweep",
@@ -132,7 +132,7 @@ def test_a_mistake_is_one_line_with_the_nearest_that_exists(run, arguments, hint
 def test_the_help_is_a_table_of_contents_in_the_order_of_the_flow(run):
     names = [c.name for c in app.registered_commands if not c.hidden]
     assert names == [
-        "demo", "datasets", "describe", "features", "histogram", "split", "pack", "fit", "show", "score",
+        "demo", "describe", "features", "histogram", "split", "pack", "fit", "show", "score",
         "style", "sample",
         "partition", "compare", "compare-to-zoo", "sweep", "report",
     ]  # fmt: skip

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from polyurn.commands import demo_story as demo
-from polyurn.errors import ParameterError
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +48,6 @@ def test_stages_follow_each_other_and_hidden_clients_are_found_again(there):
     likeness = demo.judge(there, choice.mdm, clients, rng=3)
     assert likeness["mdm"].energy_ratio < likeness["iid"].energy_ratio
     assert likeness.n_fitted == 0
-
-
-@pytest.mark.parametrize("n_clients", [-1, 0, 1, 3, 5, 99])
-def test_too_few_clients_for_a_demo_are_one_line(n_clients):
-    with pytest.raises(ParameterError, match=f"at least 100 clients, .* got {n_clients}$"):
-        demo.federation("digits", n_clients=n_clients, rng=0)
 
 
 def test_the_largest_size_is_declared_and_no_client_is_larger(there):

@@ -14,12 +14,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.datasets.dataset import Dataset, LabelledPoints
+from polyurn.datasets.dataset import LabelledPoints
 from polyurn.errors import FileError
 from sources.cifar_pickles import read_pickle
 from sources.download import OnProgress, RemoteFile
 from sources.local import Layout, Source, locate
 from sources.packed import checked_labels, damage, read_npz, unpacked
+from sources.split_dataset import SplitDataset
 
 _CATEGORIES = (
     "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
@@ -64,7 +65,7 @@ def cifar10(
     root: str | os.PathLike[str] | None = None,
     download: bool = False,
     on_progress: OnProgress | None = None,
-) -> Dataset:
+) -> SplitDataset:
     """CIFAR-10: features of shape (n, 32, 32, 3), uint8, red, green and blue last.
 
     Parameters
@@ -90,7 +91,7 @@ def cifar10(
         packed = found.layout.startswith("packed")
         batches = _unpacked_batches(*found.one_each()) if packed else _batches(found.one_each())
         train, test = _split(batches, _pickled if "python" in found.layout else _binary)
-    return Dataset("cifar10", _CATEGORIES, train, test)
+    return SplitDataset("cifar10", _CATEGORIES, train, test=test)
 
 
 def _from_arrays(path: Path) -> tuple[LabelledPoints, LabelledPoints]:

@@ -16,13 +16,14 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.datasets.dataset import Dataset, LabelledPoints
+from polyurn.datasets.dataset import LabelledPoints
 from polyurn.errors import FileError, MissingDependencyError
 from polyurn.storage.files import write_whole
 from sources.download import OnProgress, RemoteFile
 from sources.leaf_json import user_data
 from sources.local import Layout, Source, locate
 from sources.packed import checked_labels, damage
+from sources.split_dataset import SplitDataset
 
 if TYPE_CHECKING:
     import h5py
@@ -61,7 +62,7 @@ def femnist(
     root: str | os.PathLike[str] | None = None,
     download: bool = False,
     on_progress: OnProgress | None = None,
-) -> Dataset:
+) -> SplitDataset:
     """FEMNIST: features of shape (n, 28, 28), float32, 1 is the paper and 0 the ink.
 
     Parameters
@@ -87,7 +88,7 @@ def femnist(
     else:
         places = _unpack(*found.one_each()) if found.layout == "packed" else list(found.one_each())
         train, test = (_records(_tff(path), path) for path in places)
-    return Dataset("femnist", _CATEGORIES, train, test)
+    return SplitDataset("femnist", _CATEGORIES, train, test=test)
 
 
 def _records(writers: Iterable[_Writer], place: Path) -> LabelledPoints:

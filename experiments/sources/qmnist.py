@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.datasets.dataset import Dataset, LabelledPoints
+from polyurn.datasets.dataset import LabelledPoints
 from polyurn.errors import FileError
 from sources.download import OnProgress, RemoteFile
 from sources.local import Layout, Source, locate
 from sources.packed import checked_labels, read_idx, read_npz
+from sources.split_dataset import SplitDataset
 
 _MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist"
 _QMNIST = "https://raw.githubusercontent.com/facebookresearch/qmnist/master"
@@ -77,7 +78,7 @@ def mnist_by_writer(
     root: str | os.PathLike[str] | None = None,
     download: bool = False,
     on_progress: OnProgress | None = None,
-) -> Dataset:
+) -> SplitDataset:
     """MNIST by writer: features of shape (n, 28, 28), uint8, ink bright; clients are writers.
 
     Parameters
@@ -102,7 +103,7 @@ def mnist_by_writer(
     else:
         paths = found.one_each()
         train, test = _from_idx(*paths[:3]), _from_idx(*paths[3:])
-    return Dataset("mnist_by_writer", tuple("0123456789"), train, test)
+    return SplitDataset("mnist_by_writer", tuple("0123456789"), train, test=test)
 
 
 def _from_arrays(path: Path) -> tuple[LabelledPoints, LabelledPoints]:

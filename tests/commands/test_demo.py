@@ -26,5 +26,5 @@ def test_the_command_tells_the_whole_story(run, tmp_path):
 def test_too_few_clients_are_one_clear_line(run, clients):
     ran = run("demo", "--data", "digits", "--clients", clients, "--seed", 7)
     assert ran.code == 2
-    assert f"error: expected at least 100 clients, of whom a fifth judges, got {clients}" in ran.err
+    assert f"'--clients': {clients} is not in the range x>=100" in ran.err
     assert "Traceback" not in ran.err

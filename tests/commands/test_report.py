@@ -163,9 +163,6 @@ def test_a_style_is_shown_by_pictures_where_proxy_points_are_some(run, tmp_path,
     assert sections(tmp_path) == ["verdict", "components", "style", "provenance"]
     assert page.count("data:image/png;base64,") == 2 * 5 + 2 * 3
     assert "Style: seed" in page
-    shaped = ("--proxy", "proxy.csv", "--category", "digit", "--shape", "6,6")
-    assert run("report", "mdm.json", "style.json", *shaped).code == 0
-    assert written(tmp_path).count("data:image/png;base64,") == 2 * 5 + 2 * 3
 
 
 def test_a_style_is_shown_by_features_where_proxy_points_are_columns(run, tmp_path, styles):
@@ -189,7 +186,7 @@ def test_what_does_not_go_with_a_style_is_refused(run, tmp_path, styles):
     refused = {
         ("style.json", "style.json"): "expected one style file",
         ("mdm.json", "--proxy", "proxy.npz"): "--proxy has no effect without a style file",
-        ("style.json", "--shape", "6,6"): "--shape has no effect without --proxy",
+        ("style.json", "--features", "p0"): "--features has no effect without --proxy",
         ("style.json", "--category", "x"): "--category has no effect without",
         (
             "style.json",
@@ -198,8 +195,6 @@ def test_what_does_not_go_with_a_style_is_refused(run, tmp_path, styles):
             "--category",
             "x",
         ): "--category has no effect without",
-        ("style.json", "--proxy", "proxy.npz", "--shape", "6,7"): "expected --shape of 36 numbers",
-        ("style.json", "--proxy", "proxy.npz", "--shape", "a"): "expected --shape as whole numbers",
         ("style.json", "--proxy", "proxy.csv"): "'label'",
         ("style.json", "--proxy", "missing.npz"): "missing.npz",
     }

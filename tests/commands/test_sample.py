@@ -23,7 +23,7 @@ def test_category_names_with_commas_and_quotes_are_printed_as_csv(run, tmp_path)
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--clients", 0, "-o", "out.csv"], ["at least one client, got 0"]),
+        (["--clients", 0, "-o", "out.csv"], ["'--clients': 0 is not in the range"]),
         (["--clients", 3, "-o", "out.txt"], [".parquet, .csv or .tsv", "out.txt"]),
         (["--clients", 3, "-o", "nowhere/out.csv"], ["cannot write nowhere/out.csv", "No such"]),
         (["--clients", 3, "-o", "out.csv", "--seed", -1], ["seed", "-1"]),

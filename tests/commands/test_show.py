@@ -53,10 +53,10 @@ def test_an_mdm_that_cannot_be_read_is_one_line_and_no_file(run, tmp_path, comma
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("parts.json", ["parts.json is a partition of 2 clients", "expected a file that fit"]),
-        ("comparison.json", ["is a comparison: `polyurn report` shows it"]),
-        ("space.json", ["is a style space"]),
-        ("clients.csv", ["clients.csv is not an MDM file but a table", "expected a file that fit"]),
+        ("parts.json", ["parts.json is not an MDM file", "the file names none"]),
+        ("comparison.json", ["not an MDM file", "got 'polyurn.comparison'"]),
+        ("space.json", ["not an MDM file", "got 'polyurn.style-space'"]),
+        ("clients.csv", ["clients.csv is not an MDM file"]),
         ("other.json", ["not an MDM file", "got 'somebody.else'"]),
         ("list.json", ["not an MDM file"]),
     ],

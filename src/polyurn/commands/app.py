@@ -112,7 +112,6 @@ _JUDGE = "See how good that is"
 # The command, the section of the help, and the module under `commands`; `fit` is its `fit_command`.
 _COMMANDS = (
     ("demo", _START, "demo"),
-    ("datasets", _START, "demo"),
     ("zoo", _START, "zoo"),
     ("zoo show", _START, "zoo"),
     ("describe", _LEARN, "looks"),

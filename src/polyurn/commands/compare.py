@@ -17,6 +17,7 @@ from polyurn.commands.options import (
     JSON_OUTPUT,
     MAP,
     SEED,
+    STYLE_FEATURES,
     Draws,
     TableOptions,
     name_map,
@@ -65,12 +66,7 @@ def compare_command(
     proxy: Path | None = option(
         None, "Table of proxy points, with the label and the features of HELD_OUT.", Needs("style")
     ),
-    features: str | None = option(
-        None,
-        "Columns in which the style is measured, comma-separated, or one with lists; those "
-        "that the style file names by default.",
-        Needs("style"),
-    ),
+    features: str | None = STYLE_FEATURES,
     true: str = option("true", "The true clients' name in a sweep."),
     metric: str = option("accuracy", "Metric to judge a sweep's runs by; loss is their test loss."),
     last: float = option(0.5, "Share of a run's evaluations, the last ones, that are averaged."),
@@ -90,13 +86,15 @@ def compare_command(
     if os.path.isdir(held_out) and not is_shard_folder(
         held_out
     ):  # pathlib raises for a name that is too long
-        from polyurn.commands.verdicts import compare_runs
+        from polyurn.commands.verdicts import print_verdict
 
         if populations:
             raise ParameterError(f"expected nothing but the folder of a sweep with {held_out}")
         unheard = set(context.params) - _OF_BOTH - _OF_SWEEPS
         refuse_options(context, unheard, f"with the folder of a sweep, {held_out}")
-        compare_runs(held_out, true=true, metric=metric, last=last, target=target, as_json=as_json)
+        runs = pu.read_runs(held_out)
+        found = pu.compare_sweeps(runs, true=true, metric=metric, last=last, target=target)
+        print_verdict(found, as_json=as_json)
         return
     refuse_options(context, _OF_SWEEPS, f"with the table {held_out}")
     from polyurn.commands.views import check_order, comparison_tables, styles_table

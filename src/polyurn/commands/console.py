@@ -11,8 +11,7 @@ import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any, TextIO, TypeVar
-from warnings import catch_warnings, simplefilter
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.measure import Measurement
@@ -83,28 +82,17 @@ def warn(text: str) -> None:
 
 @contextmanager
 def warnings_as_sentences(kind: type[Warning]) -> Iterator[None]:
-    """Show warnings of a kind as sentences, each once, without the line of code that raised them."""
-    shown: set[str] = set()
-    with catch_warnings():
-        simplefilter("always", kind)
-        others = warnings.showwarning
-
-        def show_warning(
-            message: Warning | str,
-            category: type[Warning],
-            filename: str,
-            lineno: int,
-            file: TextIO | None = None,
-            line: str | None = None,
-        ) -> None:
-            if not issubclass(category, kind):
-                others(message, category, filename, lineno, file, line)
-            elif str(message) not in shown:
-                shown.add(str(message))
-                warn(str(message))
-
-        warnings.showwarning = show_warning
-        yield
+    """Show warnings of a kind as sentences, each once, when the work ends."""
+    caught: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", kind)
+            yield
+    finally:
+        for text in dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, kind)):
+            warn(text)
+        for other in (w for w in caught if not issubclass(w.category, kind)):
+            warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
 
 
 def show(table: "Table | Text") -> None:
@@ -112,18 +100,16 @@ def show(table: "Table | Text") -> None:
     _Terminal(file=_stdout()).print(table)
 
 
-def fits(table: "Table") -> bool:
-    """Whether a table can be shown as it is: nothing folded, nothing cut."""
-    terminal = _Terminal(file=_stdout())
-    unbounded = terminal.options.update(max_width=_NO_BOUND)
-    return Measurement.get(terminal, unbounded, table).maximum <= terminal.width
-
-
 def parts_that_fit(items: Iterable[T], table: "Callable[[list[T]], Table]") -> Iterator[list[T]]:
-    """The items in order, as many at a time as their table fits the terminal with, and at least one."""
-    part: list[T] = []
+    """The items in order, as many at a time as their table fits the terminal with, and at least one.
+
+    A table fits if nothing of it is folded and nothing cut.
+    """
+    terminal, part = _Terminal(file=_stdout()), list[T]()
+    unbounded = terminal.options.update(max_width=_NO_BOUND)
     for item in items:
-        if part and not fits(table([*part, item])):
+        whole = table([*part, item])
+        if part and Measurement.get(terminal, unbounded, whole).maximum > terminal.width:
             yield part
             part = []
         part.append(item)

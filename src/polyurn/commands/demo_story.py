@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 # The clients of a federation in three parts: live ones, ones that only judge, and ones whose records are
 # the server's own data, their ids forgotten.
 _SHARES = (0.6, 0.2, 0.2)
-# A fifth of the clients judges; twenty of them can tell chance from difference at all.
-_FEWEST_CLIENTS = 100
 # Aeroplanes that left New York less often are left out, and of the others so many flights are taken.
 _FEWEST_FLIGHTS, _MOST_FLIGHTS = 20, 60
 _MOST_TEST_POINTS = 4_000
@@ -120,12 +118,8 @@ def federation(
 ) -> DemoFederation:
     """Natural clients from the flights data if they are installed, else digits cut by a hidden mixture.
 
-    There are at most `n_clients`, all parts together; 100 or more.
+    There are at most `n_clients`, all parts together.
     """
-    if n_clients is not None and n_clients < _FEWEST_CLIENTS:
-        raise ParameterError(
-            f"expected at least {_FEWEST_CLIENTS} clients, of whom a fifth judges, got {n_clients:,}"
-        )
     rng = np.random.default_rng(rng)
     if source != "digits":
         try:

@@ -96,7 +96,7 @@ def fit_command(
     `polyurn fit clients.csv --components 1:6 -o mdm.json`
     """
     from polyurn.commands.progress import learning_progress
-    from polyurn.commands.views import say_learned, show_learned
+    from polyurn.commands.views import put_learned
     from polyurn.server.fit_settings import few_clients
     from polyurn.server.fitting import HELD_OUT
     from polyurn.server.learning import learn, selects
@@ -138,18 +138,13 @@ def fit_command(
     except KeyboardInterrupt:
         spent = PrivacyProvenance.by(asked)
         begun = Provenance(**provenance_of(context, seed), privacy=spent)
-        _keep_interrupted(None if scored else kept, begun, context, read.categories)
+        _keep_interrupted(kept[-1] if kept else None, begun, context, read.categories)
         raise typer.Exit(INTERRUPTED) from None
     # How many clients and points there are is private too.
     share = (search.held_out or HELD_OUT) if scored else None
     data = table.name if budget else data_provenance(read, held_out=share)
     provenance = Provenance.of(learned, data=data, **provenance_of(context, seed))
-    saved = Saved(learned.mdm, read.categories, provenance)
-    say_learned(saved)
-    if output is not None:
-        pu.save(learned.mdm, output, categories=read.categories, provenance=provenance)
-        say(f"wrote {output}")
-    show_learned(saved, as_json=as_json, is_kept=output is not None)
+    put_learned(Saved(learned.mdm, read.categories, provenance), output, as_json=as_json)
 
 
 def _check_options(
@@ -188,21 +183,16 @@ def _recorded(
 
 
 def _keep_interrupted(
-    kept: list["pu.Round"] | None, begun: "Provenance", context: typer.Context,
+    last: "pu.Round | None", begun: "Provenance", context: typer.Context,
     categories: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Write the parameters of the last round, if there are any and a file for them; say what is kept."""
     output, checkpoint = context.params["output"], context.params["checkpoint"]
-    again = f"repeat the command to go on from {checkpoint}" if checkpoint else "nothing was kept"
-    last = kept[-1] if kept else None
-    if kept is None:
-        say(f"interrupted; {again}")
-    elif last is None or last.mdm is None:
-        say(f"interrupted before there were any parameters; {again}")
-    elif output is None:
-        why = "" if checkpoint else " (no --output)"
-        say(f"interrupted after round {last.number}; {again}{why}")
-    else:
-        provenance = replace(begun, interrupted_after_round=last.number)
-        pu.save(last.mdm, output, categories=categories, provenance=provenance)
-        say(f"interrupted; the parameters after round {last.number} are in {output}")
+    if last is None or last.mdm is None or output is None:
+        again = f"repeat the command to go on from {checkpoint}"
+        after = f" after round {last.number}" if last else ""
+        say(f"interrupted{after}; {again if checkpoint else 'nothing was kept'}")
+        return
+    provenance = replace(begun, interrupted_after_round=last.number)
+    pu.save(last.mdm, output, categories=categories, provenance=provenance)
+    say(f"interrupted; the parameters after round {last.number} are in {output}")

@@ -11,28 +11,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_type_hints
 
 import polyurn as pu
-from polyurn.commands.console import say
+from polyurn.commands.console import say, warn
 from polyurn.commands.declare import Needs, Unless, also, argument, option
-from polyurn.errors import FileError, ParameterError
+from polyurn.errors import CountsError, FileError, ParameterError
+from polyurn.wording import listed
 
 if TYPE_CHECKING:
     from polyurn.model.names import Match
     from polyurn.sources.clients import Reading
+    from polyurn.sources.points import Points
     from polyurn.storage.models import Saved
     from polyurn.wire import Aggregator
 
 T = TypeVar("T")
 
 DIRECTIONS = 4  # of style, by default; fewer if there are fewer features
+_SHOWN = 5  # labels in a sentence
 
 
 # ------------------------------------------------------------------------- what is read and written
-
-
-def _check_seed(seed: int) -> int:
-    if seed < 0:
-        raise ParameterError(f"expected a seed of at least 0, got {seed}")
-    return seed
 
 
 def _output(check: str, suffix: str = "", what: str = "File to write.") -> Any:
@@ -53,7 +50,7 @@ OUTPUT = _output("files check_writable")
 JSON_OUTPUT = _output("files check_writable", ".json")
 TABLE_OUTPUT = _output("table_files check_table_writable")
 PARTITION_OUTPUT = _output("partitions check_partition_writable", what="A .json or .parquet file.")
-SEED = option(0, "Seed of everything that is random.", callback=_check_seed)
+SEED = option(0, "Seed of everything that is random.", min=0)
 AS_JSON = option(False, "Print the result as JSON on stdout.", "--json")
 THREADS = option(1, "Number of threads.")
 START = option(
@@ -83,12 +80,18 @@ MAP = option(None, "Rename the table's categories: OLD=NEW with commas, or by-po
 FEATURES = option(
     None, "Columns of numbers, comma-separated, or one with lists; all numbers by default."
 )
+STYLE_FEATURES = option(
+    None,
+    "Columns in which the style is measured, comma-separated, or one with lists; those that the style "
+    "file names by default.",
+    Needs("style"),
+)
 LABEL = option(None, "Column with the category, unless its name is 'label'.", "--category")
 CAP = option(None, "Maximum number of points of a client; those that stay are drawn at random.")
 BINS = option(
     None,
-    "Bins of numbers: START:STOP:WIDTH, and one more for all beyond; edges, as in 0,10,inf; or "
-    "quantiles:10, of the records themselves.",
+    "Bins of numbers: START:STOP:WIDTH, and one more for all beyond; or edges, as in 0,10,inf, such as "
+    "those that `describe --column` finds.",
 )
 
 
@@ -346,8 +349,6 @@ class NodeOptions:
         asked = asdict(named_values(self.terms, Terms, "--terms", secure=not self.plain))
         if privacy.no_privacy:
             return asked
-        if privacy.epsilon is not None and privacy.delta is None:
-            raise ParameterError("expected --delta, too: 1e-6, say")
         if privacy.epsilon is None or privacy.delta is None:
             raise ParameterError(
                 "expected --epsilon and --delta (1 and 1e-6, say: `polyurn privacy plan` shows what "
@@ -372,6 +373,34 @@ class SpaceOptions:
     label_effect: bool = option(
         False, "Ask for label shares, too, where style and label go together.", "--label-effect"
     )
+
+    def space(self, path: Path, points: "Points") -> "pu.StyleSpace":
+        """The style space of a file's points: there has to be one of every label."""
+        from numpy import bincount, flatnonzero
+
+        from polyurn.client.counting import category_names
+
+        names = category_names(points.declared)
+        held = bincount(points.labels, minlength=len(names))
+        lacking, single = ([names[k] for k in flatnonzero(held == n)] for n in (0, 1))
+        if lacking:
+            raise CountsError(
+                f"{path}: expected points of every label, got none of {listed(lacking, _SHOWN)}; take "
+                "proxy points of them, or do not declare them"
+            )
+        if single:
+            warn(
+                f"one proxy point only: {listed(single, _SHOWN)}; how clients differ is then measured "
+                "from that point, so take more"
+            )
+        most = min(DIRECTIONS, points.features.shape[1])
+        try:
+            return pu.style_space(
+                points.features, points.labels, n_labels=len(names), radius=self.radius,
+                n_directions=most if self.directions is None else self.directions,
+            )  # fmt: skip
+        except ParameterError as error:
+            raise CountsError(f"{path}: {error}") from None
 
 
 # -------------------------------------------------------------------------- what texts stand for
@@ -430,14 +459,11 @@ def named_values(text: str | None, kind: type[T], option: str, **more: object) -
     return kind(**found, **more)
 
 
-def declared_bins(text: str | None) -> "pu.Bins | int | None":
-    """The bins of `--bins`; for `quantiles:10` the number 10."""
+def declared_bins(text: str | None) -> "pu.Bins | None":
+    """The bins of `--bins`."""
     if text is None:
         return None
-    kind, _, number = text.partition(":")
     try:
-        if kind == "quantiles":
-            return int(number)
         if ":" in text:
             start, stop, width = (float(part) for part in text.split(":"))
             return pu.Bins.of_width(width, start=start, stop=stop)
@@ -446,7 +472,7 @@ def declared_bins(text: str | None) -> "pu.Bins | int | None":
         if isinstance(error, ParameterError):
             raise
         raise ParameterError(
-            f"expected --bins as 0:200000:5000, 0,10,inf or quantiles:10, got {text!r}"
+            f"expected --bins as 0:200000:5000 or 0,10,inf, got {text!r}"
         ) from None
     return pu.Bins(edges)
 

@@ -6,10 +6,9 @@ shows the result.
 
 import contextlib
 import math
-import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.live import Live
@@ -17,13 +16,11 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     ProgressColumn,
-    Task,
     TextColumn,
     TimeRemainingColumn,
 )
 from rich.progress import Progress as Bar
 from rich.table import Table
-from rich.text import Text
 
 import polyurn as pu
 from polyurn.wording import counted, ranges
@@ -35,21 +32,25 @@ if TYPE_CHECKING:
 
 _PIPED_LINES = 20  # the most lines of progress without a terminal
 _PRIVATE_ROUNDS = 12  # the most rounds of a fit with a guarantee
-STARTING, NOISED = "looking where to start,", "with noise, about"
+_STARTING, _NOISED = "looking where to start,", "with noise, about"
 
 
 @contextlib.contextmanager
-def fit_progress(
-    console: Console, n_rounds: int, then: Callable[["pu.Round"], None] | None = None, *,
-    unseen: str = STARTING,
+def learning_progress(
+    console: Console, n_rounds: int, selects: bool, private: bool,
+    then: Callable[["pu.Round"], None] | None = None,
 ) -> Iterator[Callable[["pu.Round"], None]]:  # fmt: skip
-    """A function that shows each round as it ends; `unseen`: the text while parameters are not known."""
+    """A function that shows each round of a fit or a selection, and first passes it to `then`."""
+    if selects and not private:
+        with selection_progress(console) as on_round:
+            yield on_round
+        return
     previous = float("nan")
 
     def line(done: "pu.Round") -> str:
         nonlocal previous
         if math.isnan(done.log_likelihood):
-            doing = unseen if done.mdm is None else NOISED
+            doing = _NOISED if private else _STARTING
             return f"round {done.number}, {doing} {counted(done.n_clients or 0, 'client')}"
         change = done.log_likelihood - previous
         previous = done.log_likelihood
@@ -57,40 +58,30 @@ def fit_progress(
         return f"round {done.number}, log-likelihood {done.log_likelihood:.4f}{step}"
 
     columns = MofNCompleteColumn(), _text(), TimeRemainingColumn()
-    begin = "asking the clients"
-    with _shown(console, _by_stage(console), begin, n_rounds, *columns) as show:
+    total = _PRIVATE_ROUNDS if private else n_rounds
+    with _shown(console, "asking the clients", total, *columns) as show:
 
-        def on_round(done: "pu.Round") -> None:
+        def on_fitted(done: "pu.Round") -> None:
             if then is not None:
                 then(done)  # first, so that Ctrl-C never loses a round that was shown
             text = line(done)
             show(math.isnan(done.log_likelihood), text, advance=1, description=text)
 
-        yield on_round
-
-
-def learning_progress(
-    console: Console, n_rounds: int, selects: bool, private: bool,
-    then: Callable[["pu.Round"], None] | None = None, *, unseen: str = STARTING,
-) -> contextlib.AbstractContextManager[Callable[["pu.Round"], None]]:  # fmt: skip
-    """A function that shows each round of a fit or a selection."""
-    if selects and not private:
-        return selection_progress(console)
-    return fit_progress(console, _PRIVATE_ROUNDS if private else n_rounds, then, unseen=unseen)
+        yield on_fitted
 
 
 @contextlib.contextmanager
 def selection_progress(console: Console) -> Iterator[Callable[["pu.Round"], None]]:
     """A function that shows each round of a selection: all K at once, or a line a stage when piped."""
+    show = _by_stage(console)
+
+    def on_round(done: "pu.Round") -> None:
+        which = ranges(done.running) if done.running else ""
+        climbing = f"climbing: K = {which}" if which else "done"
+        what = climbing if done.values else _STARTING[:-1]
+        show(what, f"round {done.number}, {what}, {counted(done.n_clients or 0, 'client')}")
+
     if not console.is_terminal:
-        show = _by_stage(console)
-
-        def on_round(done: "pu.Round") -> None:
-            which = ranges(done.running) if done.running else ""
-            climbing = f"climbing: K = {which}" if which else "done"
-            what = climbing if done.values else STARTING[:-1]
-            show(what, f"round {done.number}, {what}, {counted(done.n_clients or 0, 'client')}")
-
         yield on_round
         return
 
@@ -111,47 +102,33 @@ def selection_progress(console: Console) -> Iterator[Callable[["pu.Round"], None
 @contextlib.contextmanager
 def sweep_progress(console: Console) -> Iterator[Callable[["SweepProgress"], None]]:
     """A function that shows each run as it ends, and the time left: a bar, or lines when piped."""
-    if not console.is_terminal:
+    with _shown(console, "training", None, MofNCompleteColumn(), _text()) as show:
 
         def on_run(done: "SweepProgress") -> None:
-            every = max(1, done.n_total // _PIPED_LINES)
+            left = None if done.seconds_left is None else _long(done.seconds_left)
             if done.run is None:
-                if done.seconds_left is not None:
-                    n_left = counted(done.n_total - done.n_done, "run")
-                    console.out(f"{n_left} will take about {_long(done.seconds_left)}")
-            elif done.n_done % every == 0 or done.n_done == done.n_total:
-                left = "" if done.seconds_left is None else f" ({_long(done.seconds_left)} left)"
-                console.out(f"run {done.n_done} of {done.n_total}{left}: {_line(done.run)}")
+                n_left = counted(done.n_total - done.n_done, "run")
+                text = line = "training" if left is None else f"{n_left} will take about {left}"
+            else:
+                of_left, text = f" ({left} left)" if left else "", _line(done.run)
+                line = f"run {done.n_done} of {done.n_total}{of_left}: {text}"
+                text += of_left
+            show(_part(done.n_done, done.n_total), line, completed=done.n_done, total=done.n_total,
+                 description=text)  # fmt: skip
 
         yield on_run
-        return
-
-    with _bar(console, MofNCompleteColumn(), _TimeLeft(), _text()) as bar:
-        task = bar.add_task("training", total=None, ends=None)
-
-        def on_run_bar(done: "SweepProgress") -> None:
-            left = done.seconds_left
-            ends = None if left is None else time.monotonic() + left
-            if done.run is None:  # the speed of runs that an earlier process finished says nothing
-                bar.reset(task, total=done.n_total, completed=done.n_done, ends=ends)
-            else:
-                bar.update(task, completed=done.n_done, description=_line(done.run), ends=ends)
-
-        yield on_run_bar
 
 
 @contextlib.contextmanager
 def packing_progress(console: Console) -> Iterator[Callable[["Packed"], None]]:
     """A function that shows each shard as it is written: a bar of rows, or lines when piped."""
-    with _shown(
-        console, _by_share(console), "reading", None, _text(), TimeRemainingColumn()
-    ) as show:
+    with _shown(console, "reading", None, _text(), TimeRemainingColumn()) as show:
 
         def on_shard(done: "Packed") -> None:
             clients, total = counted(done.n_clients, "client"), done.total_rows
-            share = done.n_rows / total if total else done.n_shards / 10
+            part = _part(done.n_rows, total) if total else done.n_shards // 2
             of = f" of {total:,}" if total else ""
-            show(share, f"{done.n_rows:,}{of} rows, {clients}", completed=done.n_rows, total=total,
+            show(part, f"{done.n_rows:,}{of} rows, {clients}", completed=done.n_rows, total=total,
                  description=f"{clients}, {counted(done.n_shards, 'shard')}")  # fmt: skip
 
         yield on_shard
@@ -161,40 +138,27 @@ def packing_progress(console: Console) -> Iterator[Callable[["Packed"], None]]:
 def drawing_progress(console: Console, n_clients: int) -> Iterator[Callable[[int], None]]:
     """A function that shows how many clients have been drawn: a bar, or lines when piped."""
     columns = MofNCompleteColumn(), TimeRemainingColumn()
-    with _shown(console, _by_share(console), "drawing", n_clients, *columns) as show:
+    with _shown(console, "drawing", n_clients, *columns) as show:
 
         def on_file(n_drawn: int) -> None:
             line = f"{n_drawn:,} of {counted(n_clients, 'client')}"
-            show(n_drawn / n_clients, line, completed=n_drawn)
+            show(_part(n_drawn, n_clients), line, completed=n_drawn)
 
         yield on_file
 
 
 @contextlib.contextmanager
 def _shown(
-    console: Console, piped: Callable[[Any, str], None], begin: str, total: int | None,
-    *columns: ProgressColumn,
-) -> Iterator[Callable[..., None]]:  # fmt: skip
-    """A function of the stage or the share done and a line, for a pipe, and of what a bar shows."""
+    console: Console, begin: str, total: int | None, *columns: ProgressColumn
+) -> Iterator[Callable[..., None]]:
+    """A function of the stage and a line, for a pipe, and of what a bar shows."""
     if not console.is_terminal:
-        yield lambda at, line, **_: piped(at, line)
+        show = _by_stage(console)
+        yield lambda stage, line, **_: show(stage, line)
         return
-    with _bar(console, *columns) as bar:
+    with Bar(BarColumn(bar_width=24), *columns, console=console) as bar:
         task = bar.add_task(begin, total=total)
-        yield lambda _at, _line, **shown: bar.update(task, **shown)
-
-
-def _by_share(console: Console) -> Callable[[float, str], None]:
-    """A function of the share that is done and a line, which it shows every so often."""
-    next_ = 0.0
-
-    def show(share: float, line: str) -> None:
-        nonlocal next_
-        if share >= next_:
-            next_ = share + 1 / _PIPED_LINES
-            console.out(line)
-
-    return show
+        yield lambda _stage, _line, **shown: bar.update(task, **shown)
 
 
 def _by_stage(console: Console) -> Callable[[object, str], None]:
@@ -209,21 +173,13 @@ def _by_stage(console: Console) -> Callable[[object, str], None]:
     return show
 
 
-def _bar(console: Console, *columns: ProgressColumn) -> Bar:
-    return Bar(BarColumn(bar_width=24), *columns, console=console)
+def _part(n_done: int, n_total: int) -> int:
+    """The stage of long work without a terminal: how many of its equal parts are done."""
+    return n_done * _PIPED_LINES // n_total
 
 
 def _text() -> TextColumn:
     return TextColumn("{task.description}", markup=False)
-
-
-class _TimeLeft(ProgressColumn):
-    """Counts down to the end that was estimated after the last run."""
-
-    def render(self, task: Task) -> Text:
-        ends = task.fields["ends"]
-        left = "-:--:--" if ends is None else _long(max(0.0, ends - time.monotonic()))
-        return Text(left, style="progress.remaining")
 
 
 def _long(seconds: float) -> str:
@@ -233,7 +189,6 @@ def _long(seconds: float) -> str:
 
 
 def _line(run: "EndedRun") -> str:
-
     if isinstance(run, pu.FailedRun):
         return f"{run.population}, seed {run.seed}: failed: {run.error}"
     scores = (f"{name} {value:.4f}" for name, value in run.final.items() if value is not None)

@@ -9,8 +9,15 @@ import typer
 
 import polyurn as pu
 from polyurn.commands.console import print_json, say, warn
-from polyurn.commands.declare import Needs, argument, option, provenance_of, refuse_options
-from polyurn.commands.options import AS_JSON, SEED, TableOptions, listed_names, named_file
+from polyurn.commands.declare import Needs, also, argument, option, provenance_of, refuse_options
+from polyurn.commands.options import (
+    AS_JSON,
+    SEED,
+    STYLE_FEATURES,
+    TableOptions,
+    listed_names,
+    named_file,
+)
 from polyurn.errors import FileError, ParameterError
 
 if TYPE_CHECKING:
@@ -34,17 +41,10 @@ def report_command(
     true: str = option("true", "The name of the true clients."),
     metric: str = option("accuracy", "The metric of the sweep to show."),
     proxy: Path | None = option(
-        None, "CSV, Parquet or .npz: proxy points in which a style is shown, one row each."
-    ),
-    features: str | None = option(
         None,
-        "Columns of --proxy in which the style is measured, comma-separated, or one with "
-        "lists; those that the style file names by default.",
-        Needs("proxy"),
+        "CSV, Parquet or .npz: proxy points in which a style is shown; pictures in an .npz file.",
     ),
-    shape: str | None = option(
-        None, "Points of --proxy are pictures of this shape: 28,28 or 32,32,3.", Needs("proxy")
-    ),
+    features: str | None = also(STYLE_FEATURES, Needs("proxy")),
     seed: int = SEED,
     as_json: bool = AS_JSON,
 ) -> None:
@@ -69,7 +69,7 @@ def report_command(
                 "--proxy has no effect without a style file: add one, or leave it out"
             )
         points, labels = read_pictures(
-            proxy, given.style, label=columns.category, features=listed_names(features), shape=shape
+            proxy, given.style, label=columns.category, features=listed_names(features)
         )
     clients, names = _read_tables(given, columns, true)
     page = pu.report_on(

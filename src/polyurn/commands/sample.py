@@ -18,6 +18,7 @@ from polyurn.commands.options import (
     MAP,
     PARTITION_OUTPUT,
     SEED,
+    STYLE_FEATURES,
     RelabelOptions,
     TableOptions,
     declared_categories,
@@ -35,7 +36,7 @@ def sample_command(
     *,
     context: typer.Context,
     mdm: Path = argument("MDM", "File that `fit` wrote, or zoo:NAME (`polyurn zoo`)."),
-    clients: int = option(..., "Number of clients to draw."),
+    clients: int = option(..., "Number of clients to draw.", min=1),
     laid: RelabelOptions,
     categories: str | None = option(
         None, "Other labels that the clients have: a number, or names, comma-separated."
@@ -56,8 +57,6 @@ def sample_command(
     from polyurn.storage.drawn_clients import write_drawn
     from polyurn.storage.table_files import check_table_writable, csv_text
 
-    if clients < 1:
-        raise ParameterError(f"expected at least one client, got {clients}")
     # A folder, or a name that no kind of file has: `simulated/`.
     if output and (os.path.isdir(output) or not (output.suffix or os.path.exists(output))):
         if as_json:
@@ -115,7 +114,7 @@ def partition_command(
     laid: RelabelOptions,
     output: Path | None = PARTITION_OUTPUT,
     n_clients: int | None = option(
-        None, "Clients to draw from zoo:NAME or an MDM file.", "--clients", Unless("covers")
+        None, "Clients to draw from zoo:NAME or an MDM file.", "--clients", Unless("covers"), min=1
     ),
     covers: bool = option(False, "Draw clients until every row is used, once.", "--cover"),
     renamed: str | None = MAP,
@@ -129,20 +128,10 @@ def partition_command(
     shortfall: Literal["reuse", "refuse", "resample"] = option(
         "reuse", "What happens when a category is used up.", Unless("covers", because=_ONCE)
     ),
-    population: Path | None = option(
-        None,
-        "MDM file from which `--shortfall resample` draws clients again.",
-        Needs("shortfall", "resample"),
-    ),
     style: Path | None = option(
         None, "Style file: each client is given points of a style of its own."
     ),
-    features: str | None = option(
-        None,
-        "Columns of PROXY in which the style is measured, comma-separated, or one with "
-        "lists; those that the style file names by default.",
-        Needs("style"),
-    ),
+    features: str | None = STYLE_FEATURES,
     test: float | None = option(
         None, "Share of each client's points to test it on: in PARTITION-test, beside --output."
     ),
@@ -221,7 +210,6 @@ def _check_clients(
     """Refuse options that have no effect with these clients."""
     from polyurn.storage.models import is_model
 
-    population = context.params["population"]
     if not is_model(clients) and not os.path.exists(clients):
         near = get_close_matches(clients.name, pu.zoo.names(), n=1)
         hint = f"did you mean zoo:{near[0]}?" if near else "federations of the zoo are zoo:NAME"
@@ -233,14 +221,10 @@ def _check_clients(
             raise ParameterError(
                 f"expected how many clients of {clients} to draw: --clients 500, say, or --cover"
             )
-        if n_clients is not None and n_clients < 1:
-            raise ParameterError(f"expected --clients of at least 1, got {n_clients}")
         return
     refuse_options(
         context, ["n_clients", "match", "mean_size"], f"with {clients}, whose clients are all taken"
     )
-    if population is not None:
-        refuse_options(context, ["categories"], f"with {population}, which has its own categories")
 
 
 def _read(
@@ -253,7 +237,7 @@ def _read(
     from polyurn.storage.models import is_model, load_saved
 
     asked = context.params
-    style, population, n_clients = asked["style"], asked["population"], asked["n_clients"]
+    style, n_clients = asked["style"], asked["n_clients"]
     drawn_from = read_model(clients) if is_model(clients) else None
     if drawn_from is not None and not laid.asked(clients):
         drawn_from = laid.resized(drawn_from)
@@ -265,7 +249,6 @@ def _read(
     held = read_proxy(
         PointFile.read(labels, say), drawn_from or clients,
         columns.reading(match=name_map(asked["renamed"])), columns.declared(),
-        None if population is None else read_model(population),
         partial(laid.relabelled, seed=asked["seed"]) if laid.asked(clients) else None,
     )  # fmt: skip
     # As `sample` draws them.

@@ -1,6 +1,5 @@
 """`polyurn show`: what is in a file: an MDM or a style, as a table."""
 
-from contextlib import suppress
 from pathlib import Path
 
 from rich.text import Text
@@ -9,14 +8,7 @@ import polyurn as pu
 from polyurn.commands.console import print_json, say, show
 from polyurn.commands.declare import argument
 from polyurn.commands.options import AS_JSON
-from polyurn.errors import FileError, PolyurnError
 from polyurn.typed.json_form import to_json
-from polyurn.wording import counted
-
-_OTHERS = {
-    "polyurn.comparison": "a comparison: `polyurn report` shows it",
-    "polyurn.style-space": "a style space, which a style is measured in",
-}
 
 
 def show_command(
@@ -38,9 +30,7 @@ def show_command(
         alarm, known, guaranteed = style.model.alarm, style.provenance, {}
         document, table = views.style_json(style), views.style_table(style.model)
     else:
-        if kind != "polyurn.mdm":
-            _refuse_others(file, kind)
-        saved = views.read_model(file)  # raises if it is not a model
+        saved = views.read_model(file)
         alarm, known = None, saved.provenance
         guarantee = None if known.privacy is None else known.privacy.guarantee
         guaranteed = {"guarantee": None if guarantee is None else to_json(guarantee)}
@@ -63,17 +53,3 @@ def show_command(
             say(sentence)
     if kind != "polyurn.style":
         views.say_findings(saved.model, saved.categories)
-
-
-def _refuse_others(path: Path, kind: str | None) -> None:
-    """Refuse a file of another kind, and say what it is."""
-    from polyurn.storage.table_files import is_table
-
-    what = _OTHERS.get(kind or "")
-    if kind is None and is_table(path) and path.is_file():
-        what = "not an MDM file but a table"
-    if kind is None and path.suffix == ".json":
-        with suppress(PolyurnError):
-            what = f"a partition of {counted(len(pu.load_partition(path)), 'client')}"
-    if what is not None:
-        raise FileError(f"{path} is {what}; expected a file that fit or style wrote")

@@ -1,6 +1,5 @@
 """`polyurn style`: what clients differ in besides their labels, from tables of points."""
 
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,6 @@ from polyurn.commands.options import (
     AS_JSON,
     CATEGORIES,
     CLIENT,
-    DIRECTIONS,
     FEATURES,
     JSON_OUTPUT,
     LABEL,
@@ -23,14 +21,11 @@ from polyurn.commands.options import (
     declared_categories,
     listed_names,
 )
-from polyurn.errors import CountsError, ParameterError
-from polyurn.wording import counted, listed
+from polyurn.errors import CountsError
+from polyurn.wording import counted
 
 if TYPE_CHECKING:
-    from polyurn.sources.points import Points
     from polyurn.storage.models import Saved
-
-_SHOWN = 5  # labels in a sentence
 
 
 def style_command(
@@ -57,7 +52,6 @@ def style_command(
     Example: `polyurn style proxy.parquet records.parquet --category digit --client writer -o style.json`
     """
     from polyurn.client.counting import category_names
-    from polyurn.commands.views import style_json, style_table
     from polyurn.sources.points import read_records
     from polyurn.storage.models import Saved
     from polyurn.storage.provenance import PrivacyProvenance, Provenance
@@ -71,52 +65,26 @@ def style_command(
         raise CountsError(
             f"{clients}: expected at least two clients, got 1: a style is how they differ"
         )
-    n_features, n_directions = points.features.shape[1], measured.directions
-    if n_directions is not None and not 1 <= n_directions <= n_features:
-        raise ParameterError(
-            f"expected --directions from 1 to {n_features}, the features, got {n_directions}"
-        )
-    names = category_names(points.declared)
-    _check_labels(proxy, points, names)
-    space = pu.style_space(
-        points.features, points.labels, n_labels=records.n_labels, radius=measured.radius,
-        n_directions=n_directions or min(DIRECTIONS, n_features),
-    )  # fmt: skip
+    space = measured.space(proxy, points)
     asked = privacy.asked(pu.LocalAggregator(records))
     style = pu.fit_style(asked, space, label_effect=measured.label_effect, **budget)
     provenance = Provenance(
         command=context.obj, data=clients.name, privacy=PrivacyProvenance.by(asked)
     )  # without a seed: nothing is drawn
-    saved = Saved(style, names, provenance, points.columns)
-    say_style(saved)
-    if output is not None:
-        pu.save(style, output, categories=names, features=points.columns, provenance=provenance)
-        say(f"wrote {output}: {counted(style.n_clients, 'client')}")
-    if as_json:
-        print_json(style_json(saved))
-    elif output is None:
-        show(style_table(style))
+    names = category_names(points.declared)
+    put_style(Saved(style, names, provenance, points.columns), output, as_json=as_json)
 
 
-def say_style(saved: "Saved[pu.Style]") -> None:
-    """What is guaranteed to the clients of a style, and whether the proxy data are too far from them."""
-    say(f"privacy: {saved.provenance.privacy_in_words}")
+def put_style(saved: "Saved[pu.Style]", output: Path | None, *, as_json: bool) -> None:
+    """A style that was just learned: in words, as a file, and its table unless it is in the file."""
+    from polyurn.commands.views import put_file, style_json, style_table
+
+    privacy = saved.provenance.privacy_in_words
+    say(f"privacy: {privacy}")
     if saved.model.alarm is not None:
         warn(f"alarm: {saved.model.alarm}; take proxy data that are more like the clients")
-
-
-def _check_labels(proxy: Path, points: "Points", names: tuple[str, ...]) -> None:
-    """Refuse labels without proxy points, which have no style; warn about labels with a single point."""
-    held = Counter(points.labels.tolist())
-    lacking, single = ([name for k, name in enumerate(names) if held[k] == n] for n in (0, 1))
-    if lacking:
-        raise CountsError(
-            f"{proxy}: expected points of every declared label, got none of "
-            f"{listed(lacking, _SHOWN)}; take proxy points of them, or leave them out of --categories "
-            "and of the records"
-        )
-    if single:
-        warn(
-            f"one proxy point only: {listed(single, _SHOWN)}; how clients differ is then measured from "
-            "that point, so take more"
-        )
+    put_file(saved, output, f": {counted(saved.model.n_clients, 'client')}")
+    if as_json:
+        print_json({**style_json(saved), "privacy": privacy})
+    elif output is None:
+        show(style_table(saved.model))

@@ -52,19 +52,13 @@ def histogram_command(
     import numpy as np
 
     from polyurn.client.counting import cap_sizes
-    from polyurn.client.tables import column_numbers, table_layout
     from polyurn.counts import client_sizes
     from polyurn.sources.clients import histograms_of
-    from polyurn.storage.table_files import csv_text, naming
+    from polyurn.storage.table_files import csv_text
 
     table = pu.read_table(records, on_remark=say)
-    reading, cut = columns.reading(), declared_bins(bins)
-    if isinstance(cut, int):
-        with naming(records):
-            feature = table_layout(table, reading.asked).category or "category"
-            cut = pu.Bins.at_quantiles(column_numbers(table, feature), n_bins=cut)
-    declared = _either(declared_categories(categories), cut)
-    found = histograms_of(table, records, reading, declared)
+    declared = _either(declared_categories(categories), declared_bins(bins))
+    found = histograms_of(table, records, columns.reading(), declared)
     counts = found.counts if cap is None else cap_sizes(found.counts, cap, rng=seed)
     names = {"clients": found.clients.tolist(), "categories": found.categories}
     if output is not None:
@@ -146,12 +140,7 @@ def pack_command(
     from polyurn.commands.progress import packing_progress
     from polyurn.typed.json_form import to_json
 
-    cut = declared_bins(bins)
-    if isinstance(cut, int):
-        raise ParameterError(
-            "expected --bins as edges or START:STOP:WIDTH: quantiles need all records"
-        )
-    categories = _either(columns.declared(), cut)
+    categories = _either(columns.declared(), declared_bins(bins))
     with packing_progress(talk) as on_progress:
         packed = pu.pack_shards(
             tables, output, categories=categories, client=columns.client,

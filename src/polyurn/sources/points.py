@@ -4,7 +4,6 @@ A message says what was taken from a file because it was not named. An archive h
 labels and clients; its labels and clients are read like columns of a table.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,19 +21,17 @@ from polyurn.client.tables import category_codes, known_codes, observed_categori
 from polyurn.errors import CountsError, FileError, ParameterError, RowError
 from polyurn.model.names import in_words
 from polyurn.model.style import Style
-from polyurn.model.style_coordinates import StyleSpace, feature_rows, label_codes, style_space
+from polyurn.model.style_coordinates import feature_rows, label_codes
 from polyurn.sources.clients import Declared, Say
 from polyurn.storage.models import Saved, load_saved
 from polyurn.storage.npz_files import read_arrays
 from polyurn.storage.table_files import arrow, naming, read_table
 from polyurn.typed.arrays import ids_of
 from polyurn.typed.declared import Ints
-from polyurn.wording import counted, listed
+from polyurn.wording import counted
 
 if TYPE_CHECKING:
     from polyurn.federation.folder import Federation
-
-_SHOWN = 4  # categories that proxy points lack, by their names
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,25 +255,11 @@ def style_columns(path: Path, columns: str | None, where: Path) -> Sequence[str]
     return names
 
 
-def saved_space(path: Path, federation: "Federation") -> tuple[StyleSpace, tuple[str, ...] | None]:
-    """The style space of a file, if it fits the federation, and the columns of its features."""
-    space = load_saved(path, StyleSpace).model
-    if space.n_labels != federation.n_categories:
-        raise FileError(
-            f"{path}: expected a space of {counted(federation.n_categories, 'label')}, the federation's "
-            f"categories, got {space.n_labels}"
-        )
-    return space, _declared_columns(space.n_features, federation, path)
-
-
-def proxy_space(
+def federation_points(
     path: Path, federation: "Federation", *, label: str | None, features: Sequence[str] | None,
-    n_directions: int | None, most_directions: int, radius: float | None, say: Say,
-) -> tuple[StyleSpace, tuple[str, ...] | None]:  # fmt: skip
-    """The style space of proxy points whose labels are the federation's categories, and its columns.
-
-    Without `n_directions` there is one per feature, and at most `most_directions`.
-    """
+    say: Say,
+) -> Points:  # fmt: skip
+    """Proxy points whose labels are the federation's categories, and features the declared ones."""
     file = PointFile.read(path, say)
     file.refuse_names({"--category": label, "--features": features})
     column, n_labels = label or "label", federation.n_categories
@@ -285,81 +268,38 @@ def proxy_space(
     )
     lacks = "the federation has no category"
     codes = file.codes(federation.declared, column, lacks=lacks, advice=advice)
-    names = category_names(federation.declared)
-    lacking = [names[k] for k in np.setdiff1d(np.arange(len(names)), codes)]
-    if lacking:  # a style could not be measured
-        raise CountsError(
-            f"{path}: expected points of each of the federation's {len(names)} categories, got none of "
-            f"{listed(lacking, _SHOWN)}"
-        )
-    columns: tuple[str, ...] | None
+    columns = federation.features
     if file.array is None:
-        columns = file.feature_columns(
-            features or federation.features, leave_out=(column, "client"), say=say
-        )
+        columns = file.feature_columns(features or columns, leave_out=(column, "client"), say=say)
         federation.check_features(columns or ())
-        rows = file.features(columns)
-        columns = columns if columns and len(columns) == rows.shape[1] else None
-    else:
-        rows = file.features(None)
-        columns = _declared_columns(rows.shape[1], federation, path)
-    try:
-        space = style_space(
-            rows, codes, n_labels=n_labels, radius=radius,
-            n_directions=n_directions or min(most_directions, rows.shape[1]),
-        )  # fmt: skip
-    except ParameterError as error:
-        raise CountsError(f"{path}: {error}") from None
-    return space, columns
-
-
-def _declared_columns(
-    n_features: int, federation: "Federation", path: Path
-) -> tuple[str, ...] | None:
-    """The declared names of an array's features; a different number of them is an error."""
-    declared = federation.features
-    if declared is None or len(declared) == 1 < n_features:  # it is a column of lists
-        return None
-    if len(declared) != n_features:
+    rows = file.features(columns)
+    n_features = rows.shape[1]
+    if columns is not None and len(columns) not in (1, n_features):
         raise FileError(
-            f"{path}: expected {counted(len(declared), 'feature')}, as the federation has declared, got "
+            f"{path}: expected {counted(len(columns), 'feature')}, as the federation has declared, got "
             f"{n_features}"
         )
-    return declared
+    if columns is not None and len(columns) < n_features:  # a column of lists
+        columns = None
+    return Points(rows, codes, federation.declared, columns)
 
 
 def read_pictures(
-    path: Path, style: Saved[Style], *, label: str | None, features: Sequence[str] | None,
-    shape: str | None,
-) -> tuple[NDArray[Any], Ints]:  # fmt: skip
-    """Points as a report shows them, shape (n_points, ...): as an archive has them, or of this shape."""
+    path: Path, style: Saved[Style], *, label: str | None, features: Sequence[str] | None
+) -> tuple[NDArray[Any], Ints]:
+    """Points as a report shows them, shape (n_points, ...): those of an archive may be pictures."""
     file = PointFile.read(path)
     file.refuse_names({"--features": features})
     lacks = label not in file.columns and "label" in file.columns
     column = "label" if label is None or lacks else label
     if file.array is not None:  # its labels are numbers, even if they have names elsewhere
-        return _shaped(file.array, shape), file.codes(style.model.space.n_labels, column)
+        return file.array, file.codes(style.model.space.n_labels, column)
     codes = file.codes(style.declared, column)
     names = features or style.features
     names = names or number_columns(file.table, leave_out=(column, "client"))
-    return _shaped(file.features(names), shape), codes
+    return file.features(names), codes
 
 
 def is_archive(path: Path) -> bool:
     """Whether a file is a NumPy archive, by its name."""
     return path.suffix == ".npz"
-
-
-def _shaped(features: NDArray[Any], shape: str | None) -> NDArray[Any]:
-    if shape is None:
-        return features
-    parts = shape.split(",")
-    if not all(part.strip().isdecimal() and int(part) > 0 for part in parts):
-        raise ParameterError(f"expected --shape as whole numbers, 28,28 say, got {shape!r}")
-    lengths = tuple(int(part) for part in parts)
-    n_features = math.prod(features.shape[1:])
-    if math.prod(lengths) != n_features:
-        raise ParameterError(
-            f"expected --shape of {n_features} numbers, the features of a point, got {shape!r}"
-        )
-    return features.reshape(len(features), *lengths)

@@ -54,8 +54,7 @@ class ProxyClients:
 
     `labels` and `positions`, of shape (n_points,), are the category of each point that a client can
     hold and its row. `counts`, of shape (n_clients, n_categories), and the ids in `clients` are None
-    for an MDM. `population` is who is drawn: the MDM, or clients of the table at random, unless others
-    replace them.
+    for an MDM. `population` is who is drawn: the MDM, or clients of the table at random.
     """
 
     file: PointFile
@@ -73,19 +72,16 @@ class ProxyClients:
 
 def read_proxy(
     file: PointFile, clients: Path | Saved[MDM], reading: Reading, declared: Declared,
-    redraw_from: Saved[MDM] | None = None, relabelled: Relabel | None = None,
+    relabelled: Relabel | None = None,
 ) -> ProxyClients:  # fmt: skip
     """The labels of the proxy data, and clients of a table or of an MDM with the same categories.
 
     The category's column is asked for in the proxy data and in the table, either of which may lack it.
-    Clients drawn from `redraw_from` may replace clients of a table that cannot be served; `relabelled`
-    lays an MDM over the labels that the points have.
+    `relabelled` lays an MDM over the labels that the points have.
     """
     if isinstance(clients, Saved):
         file.refuse_names({"--category": reading.asked.category})
-    model = clients if isinstance(clients, Saved) else redraw_from
-    if model is not None:
-        declared, reading = model.declared, reading.like(model)
+        declared, reading = clients.declared, reading.like(clients)
     with naming(file.path):
         column, is_asked = _category_column(file, reading, clients)
         parts = (column,) if isinstance(column, str) else column
@@ -95,7 +91,7 @@ def read_proxy(
         declared = shown.shown_labels(column)
         if remark := missing_remark(declared):
             reading.say(remark)
-        model = clients = relabelled(clients, declared, shown.codes(declared, column))
+        clients = relabelled(clients, declared, shown.codes(declared, column))
     of_clients = reading.with_other_category() if is_asked else reading
     if declared is None:
         assert isinstance(clients, Path)
@@ -105,15 +101,13 @@ def read_proxy(
             points, column = with_names(points, column, declared, reading.match, reading.say)
         codes, positions = _held(points, declared, column, len(parts) > 1, reading.say)
     positions = positions if kept is None else kept[positions]
-    # Labels are codes from here on, and have no names.
-    drawn_from = None if model is None else replace(model.model, categories=None)
     if isinstance(clients, Saved):
-        assert drawn_from is not None
+        # Labels are codes from here on, and have no names.
+        drawn_from = replace(clients.model, categories=None)
         return ProxyClients(file, codes, positions, category_names(declared), drawn_from)
     read = read_clients(clients, replace(of_clients, match=None, over=True), declared)
     return ProxyClients(
-        file, codes, positions, read.categories, drawn_from or Oracle(read.counts), read.counts,
-        read.clients,
+        file, codes, positions, read.categories, Oracle(read.counts), read.counts, read.clients,
     )  # fmt: skip
 
 

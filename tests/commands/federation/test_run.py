@@ -80,7 +80,9 @@ def test_a_damaged_federation_is_named(run, fed):
 
 
 def test_whether_there_is_a_guarantee_has_to_be_said(run, fed):
-    assert_refused(run("federation", "run", "fed", "--epsilon", 1), "expected --delta, too")
+    assert_refused(
+        run("federation", "run", "fed", "--epsilon", 1), "expected --epsilon and --delta"
+    )
     for options in ((), ("--delta", 1e-6)):
         assert_refused(
             run("federation", "run", "fed", *options),

@@ -54,7 +54,7 @@ def write_hdf5(folder, splits=WRITERS):
 
 def check(dataset):
     for split, writers in WRITERS.items():
-        records = dataset.records(split)
+        records = getattr(dataset, split)
         assert records.client_ids.tolist() == list(writers)
         assert records.features.dtype == np.float32
         assert records.features.shape == (len(records.labels), 28, 28)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dataset_files import idx
+from polyurn.datasets import Dataset
 from polyurn.errors import FileError
 from sources import mnist_by_writer
 
@@ -47,7 +48,9 @@ def test_pictures_and_writers_are_brought_together(tmp_path, packed):
     assert dataset.train.features.dtype == np.uint8
     assert dataset.train.features.flags.writeable  # torch warns of what is not
     assert dataset.train.features[1, 0, :3].tolist() == [784 % 256, 785 % 256, 786 % 256]
-    assert dataset.histograms("test").tolist() == [[0, 0, 1, 0, 0, 0, 0, 1, 0, 0]]
+    assert Dataset("test", dataset.categories, dataset.test).histograms().tolist() == [
+        [0, 0, 1, 0, 0, 0, 0, 1, 0, 0]
+    ]
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ _COMMANDS = (
     Command(
         ("partition", "proxy.csv", "labelled.csv", "--style", "style.json"),
         {"--output": OUTPUTS, "--style": _STYLES, "--features": _COLUMNS, "--seed": SEEDS},
-        idle=(("--population", "by-label.json"),),
+        idle=(("--match", "rank"),),
     ),
 )  # fmt: skip
 

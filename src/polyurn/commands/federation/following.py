@@ -8,7 +8,7 @@ import typer
 
 import polyurn as pu
 from polyurn.commands.console import INTERRUPTED, say, talk
-from polyurn.commands.progress import NOISED, STARTING, learning_progress
+from polyurn.commands.progress import learning_progress
 from polyurn.errors import BudgetError, FederationError, FileError, ParameterError, PolyurnError
 from polyurn.federation import server_process
 from polyurn.federation.folder import FederationFolder
@@ -79,8 +79,7 @@ def _progress(job: AnyJob) -> Iterator[Callable[[Mapping[str, Any]], None]]:
         yield lambda _: None
         return
     private = job.epsilon is not None
-    unseen = NOISED if private else STARTING
-    with learning_progress(talk, job.max_rounds, job.selects, private, unseen=unseen) as on_round:
+    with learning_progress(talk, job.max_rounds, job.selects, private) as on_round:
 
         def on_event(event: Mapping[str, Any]) -> None:
             values = {int(k): value for k, value in event.get("values", {}).items()}

@@ -5,22 +5,22 @@ the nodes.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
 import typer
 
 import polyurn as pu
-from polyurn.commands.console import print_json, say, show, warn
-from polyurn.commands.declare import Unless, argument, option, refuse_options
+from polyurn.commands.console import say
+from polyurn.commands.declare import Unless, option
 from polyurn.commands.options import (
     AS_JSON,
     CHECKPOINT,
-    DIRECTIONS,
     FEATURES,
     FEDERATION,
     JSON_OUTPUT,
     LABEL,
     OUTPUT,
+    POINTS,
     SEED,
     START,
     FederationPrivacyOptions,
@@ -31,12 +31,7 @@ from polyurn.commands.options import (
     listed_names,
 )
 from polyurn.errors import ParameterError
-from polyurn.wording import counted, listed
-
-if TYPE_CHECKING:
-    from polyurn.federation.folder import FederationFolder
-    from polyurn.federation.jobs import AnyJob
-    from polyurn.storage.models import Model, Saved
+from polyurn.wording import listed
 
 
 def run_command(
@@ -73,7 +68,8 @@ def run_command(
     Example: `polyurn federation run fed --epsilon 1 --delta 1e-6 --components 3 -o mdm.json`
     """
     from polyurn.client.counting import category_names
-    from polyurn.commands.views import say_learned, show_learned
+    from polyurn.commands.federation.following import perform
+    from polyurn.commands.views import put_learned
     from polyurn.federation.folder import FederationFolder
     from polyurn.federation.jobs import MixtureJob
     from polyurn.server.fitting import DEAR_ROUNDS, ROUNDS
@@ -96,19 +92,14 @@ def run_command(
         checkpoint=None if checkpoint is None else str(checkpoint.absolute()),
         **search.given(category_names(federation.declared), max_rounds=rounds), **terms,
     )  # fmt: skip
-    saved = _performed(files, job, pu.MDM, output)
-    say_learned(saved)
-    _end(saved, output)
-    show_learned(saved, as_json=as_json, is_kept=output is not None)
+    put_learned(load_saved(perform(files, job).result), output, as_json=as_json)
 
 
 def style_command(
     *,
     context: typer.Context,
     folder: Path = FEDERATION,
-    proxy: Path = argument(
-        "PROXY", "CSV, Parquet or .npz: the server's own points, one row each; or a space (.json)."
-    ),
+    proxy: Path = POINTS,
     measured: SpaceOptions,
     privacy: FederationPrivacyOptions,
     nodes: NodeOptions,
@@ -124,11 +115,12 @@ def style_command(
 
     Example: `polyurn federation style fed proxy.csv --epsilon 1 --delta 1e-6 -o style.json`
     """
-    from polyurn.commands.style import say_style
-    from polyurn.commands.views import style_json, style_table
+    from polyurn.commands.federation.following import perform
+    from polyurn.commands.style import put_style
     from polyurn.federation.folder import FederationFolder
     from polyurn.federation.jobs import StyleJob
-    from polyurn.sources.points import proxy_space, saved_space
+    from polyurn.sources.points import federation_points
+    from polyurn.storage.models import load_saved
 
     files = FederationFolder(folder)
     federation = files.read()
@@ -138,46 +130,12 @@ def style_command(
             f"expected features that are numbers for a style, got values for {texts}"
         )
     terms = nodes.of_job(privacy)
-    if proxy.suffix == ".json":
-        names = ["label", "features", "directions", "radius"]
-        refuse_options(context, names, f"with {proxy}, a style space already made")
-        space, columns = saved_space(proxy, federation)
-    else:
-        space, columns = proxy_space(
-            proxy, federation, label=label, features=listed_names(features), radius=measured.radius,
-            n_directions=measured.directions, most_directions=DIRECTIONS, say=say,
-        )  # fmt: skip
+    points = federation_points(
+        proxy, federation, label=label, features=listed_names(features), say=say
+    )
+    space = measured.space(proxy, points)
     job = StyleJob(
-        federation=str(files.path), command=context.obj, space=space, features=columns,
+        federation=str(files.path), command=context.obj, space=space, features=points.columns,
         label_effect=measured.label_effect, **terms,
     )  # fmt: skip
-    saved = _performed(files, job, pu.Style, output)
-    say_style(saved)
-    _end(saved, output and f"{output}: {counted(saved.model.n_clients, 'client')}")
-    if as_json:
-        print_json({**style_json(saved), "privacy": saved.provenance.privacy_in_words})
-    elif output is None:
-        show(style_table(saved.model))
-
-
-def _performed(
-    files: "FederationFolder", job: "AnyJob", kind: "type[Model]", output: Path | None
-) -> "Saved[Model]":
-    """What a job has learned, which is written to `output` as the server wrote it."""
-    from polyurn.commands.federation.following import perform
-    from polyurn.storage.files import write_whole
-    from polyurn.storage.models import load_saved
-
-    done = perform(files, job).result
-    if output is not None:
-        write_whole(output, lambda file: file.write(done.read_bytes()))
-    return load_saved(done, kind)
-
-
-def _end(saved: "Saved[Any]", wrote: Path | str | None) -> None:
-    """Name the nodes that were not in all sums, in which rounds, and why; and what was written."""
-    traffic = saved.provenance.traffic
-    for sentence in () if traffic is None else traffic.absences:
-        warn(sentence)
-    if wrote is not None:
-        say(f"wrote {wrote}")
+    put_style(load_saved(perform(files, job).result, pu.Style), output, as_json=as_json)

@@ -16,7 +16,7 @@ from polyurn.report.population_section import (
     floor_rows,
     joint_plane,
     neighbour_rows,
-    population_size_rows,
+    population_sizes,
     strip_categories,
     strip_rows,
 )
@@ -39,8 +39,11 @@ def test_a_strip_is_a_whole_client(seed, n_categories):
 
 def test_the_curve_of_sizes_goes_through_the_median():
     counts = {"a": np.diag(np.arange(1, 12))}
-    rows = population_size_rows(counts)
-    assert [row["size"] for row in rows if row["share"] == 0.5] == [6]
+    figure = population_sizes(counts)
+    rows = figure.panels[0].spec["datasets"]["rows"]
+    assert min(row["size"] for row in rows if row["share"] >= 0.5) == 6
+    assert (rows[0]["size"], rows[0]["share"], rows[-1]["share"]) == (1, 0.0, 1.0)
+    assert figure.table.rows == (("a", "2", "3", "6", "9", "10", "6.0"),)
 
 
 def test_neighbours_of_mixed_populations_are_mixed():

@@ -212,20 +212,6 @@ def rounds(*, padding: int, **axis: Any) -> alt.X:
     return alt.X("round:Q", scale=scale, axis=alt.Axis(tickMinStep=1, format="d", **axis))
 
 
-def size_curves(rows: Rows, *, of: str, height: int, **channels: Any) -> Spec:
-    """The share of clients that hold at most so many points, a line for each of their kinds."""
-    sizes = [row["size"] for row in rows]
-    wide = max(sizes) > 20 * max(min(sizes), 1)
-    scale = {"type": "log", "nice": False} if wide else {"zero": False, "nice": False}
-    base = chart(hides=of == "population").encode(
-        x=measured(alt.X, "size", "points of a client", SHORT, **scale),
-        y=measured(alt.Y, "share", "clients with at most so many", "~%"),
-        tooltip=tooltip(of, ("size", ",.0f"), ("share", ".1%")),
-        **channels,
-    )
-    return spec_of(base.mark_line(interpolate="step-after", strokeWidth=2.5), rows, height=height)
-
-
 def keyed(
     field: str,
     names: Sequence[str],

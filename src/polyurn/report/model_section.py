@@ -13,7 +13,6 @@ from scipy.special import rel_entr
 
 from polyurn.model.component_summary import FEW, HALF_WIDTH, many_components
 from polyurn.model.mdm import MDM
-from polyurn.model.sizes import SUM_TOLERANCE
 from polyurn.report import charts
 from polyurn.report.charts import (
     ACCENT,
@@ -30,14 +29,12 @@ from polyurn.report.charts import (
 )
 from polyurn.report.material import Material
 from polyurn.report.parts import Figure, Panel, Section, Table, across, pivoted
+from polyurn.report.population_section import SizeCurve, sizes_figure
 from polyurn.server.fit_results import Fit, StartPath
-from polyurn.typed.declared import Floats, Ints
 from polyurn.wording import capital, counted
 
 # More lines than colours that an eye tells apart, and more columns than fit on a page.
 MOST_COMPONENTS, MOST_CATEGORIES = 8, 64
-_MOST_SIZES = 200
-_N_LEVELS = 180  # the tenths and quarters of the table among them
 _N_DISTINCTIVE = 12  # categories, at most
 _SHARE_SHOWN = 0.99  # of the difference between components
 _OF_WEIGHTS = (
@@ -48,7 +45,6 @@ _OF_WEIGHTS = (
 _TREE_HAS_MORE = (
     "The share of clients that each component stands for. The tree has the concentrations."
 )
-QUANTILES = {"10 %": 0.1, "25 %": 0.25, "half": 0.5, "75 %": 0.75, "90 %": 0.9}
 
 
 def components_section(material: Material) -> Section | None:
@@ -77,7 +73,7 @@ def components_section(material: Material) -> Section | None:
             _weights(summary_rows(mdm, names), with_splits=mdm.splits is not None),
             _profiles(mdm, profile_rows(mdm, names)),
             *([_distinctive(mdm, distinctive)] if distinctive else []),
-            _sizes(mdm, size_rows(mdm)),
+            sizes_figure("component", size_curves(mdm), height=240, some=_first(mdm)),
         ),
     )
 
@@ -320,69 +316,11 @@ def _distinctive(mdm: MDM, rows: Rows) -> Figure:
     )
 
 
-def size_rows(mdm: MDM) -> Rows:
-    """The share of a component's clients that hold at most so many points.
-
-    At the ends of the finer bins, so that sizes which many clients have are steps; at most `_MOST_SIZES`
-    rows of a component.
-
-    >>> from polyurn.model.sizes import Sizes
-    >>> rows = size_rows(MDM([1.0], [[1.0, 3.0]], Sizes.constant(20)))
-    >>> [(row["size"], row["share"]) for row in rows]
-    [(19, 0.0), (20, 1.0)]
-    """
-    ends = mdm.sizes.bins.fine[1:] - 1
+def size_curves(mdm: MDM) -> dict[str, SizeCurve]:
+    """The sizes of each component on the page, at the ends of the finer bins."""
     reached = np.cumsum(mdm.sizes.fine_masses()[:MOST_COMPONENTS], axis=1)
-    return [
-        {"component": str(k + 1), "size": int(ends[b]), "share": min(float(share[b]), 1.0)}
-        for k, share in enumerate(reached)
-        for b in _shown(share)
-    ]
-
-
-def _shown(reached: Floats) -> Ints:
-    """The bins at which a curve is drawn: where it rises and just before, or at so many of its levels.
-
-    By levels, not evenly, the drawn steps are nowhere lower than the curve by more than one level, and a
-    step that many clients make stays where it is.
-    """
-    rises = np.diff(reached, prepend=0.0) > 0
-    first = max(int(np.argmax(rises)) - 1, 0)  # at 0, from where the first step rises
-    last = int(np.argmax(reached >= reached[-1] - SUM_TOLERANCE))  # the rest is rounding
-    bins = np.append(first, np.flatnonzero(rises))
-    bins = np.unique(bins[bins <= last])
-    if len(bins) <= _MOST_SIZES:
-        return bins
-    levels = np.append(np.arange(1, _N_LEVELS) / _N_LEVELS, reached[last])
-    return np.unique(np.append(first, np.searchsorted(reached[: last + 1], levels)))
-
-
-def _sizes(mdm: MDM, rows: Rows) -> Figure:
-    components = names_of(rows, "component")
-    colour = keyed("component", components, title="component")["color"]
-    quantiles = []
-    for k, mean in zip(components, mdm.sizes.mean(), strict=False):
-        mine = [row for row in rows if row["component"] == k]
-        reached = {
-            name: next((r["size"] for r in mine if r["share"] >= level), mine[-1]["size"])
-            for name, level in QUANTILES.items()
-        }
-        quantiles.append({"component": k, **reached, "mean": float(mean)})
-    return Figure(
-        name="component-sizes",
-        title="How much they hold",
-        says=f"Share of a component’s clients that hold at most so many points{_first(mdm)}.",
-        panels=(Panel(charts.size_curves(rows, of="component", height=240, color=colour)),),
-        table=Table.of(
-            "Sizes: the points that so many of the clients hold at most",
-            quantiles,
-            [
-                Column("component"),
-                *(Column(name, show=",") for name in QUANTILES),
-                Column("mean", show=",.1f"),
-            ],
-        ),
-    )
+    ends, means = mdm.sizes.bins.fine[1:] - 1, mdm.sizes.mean()
+    return {str(k + 1): SizeCurve(ends, one, float(means[k])) for k, one in enumerate(reached)}
 
 
 def _first(mdm: MDM) -> str:

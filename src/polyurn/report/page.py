@@ -36,7 +36,7 @@ from polyurn.report.material import (
 )
 from polyurn.report.model_section import choice_section, components_section
 from polyurn.report.parts import Figure, Section, Table
-from polyurn.report.population_section import map_figure, populations_section, sizes_figure
+from polyurn.report.population_section import map_figure, population_sizes, populations_section
 from polyurn.report.provenance_section import provenance_section, traffic_section
 from polyurn.report.splits_section import splits_section
 from polyurn.report.style_section import style_section
@@ -281,7 +281,7 @@ def figure_of(result: object) -> Figure:
         case Comparison():
             return report_on(comparison=result)["distances"]
         case Partition():
-            return sizes_figure({"clients": np.asarray(result.sizes)[:, None]})
+            return population_sizes({"clients": np.asarray(result.sizes)[:, None]})
         case Neighbours():
             return map_figure({"these clients": result.profile})
     raise TypeError(f"expected a result, got {type(result).__name__}")

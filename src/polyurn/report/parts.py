@@ -23,11 +23,15 @@ from polyurn.report.charts import (
 
 @dataclass(frozen=True)
 class Table:
-    """A table of texts; the first cell of a row names it."""
+    """A table of texts; the first cell of a row names it.
+
+    Behind a figure one that is `open` is seen at once.
+    """
 
     caption: str
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    open: bool = False
 
     @classmethod
     def of(cls, caption: str, rows: Iterable[Row], columns: Sequence[Column]) -> Self:

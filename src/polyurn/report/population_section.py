@@ -6,15 +6,16 @@ populations are is measured by `polyurn.comparison`.
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
 import numpy as np
 from scipy.spatial import cKDTree
 
-from polyurn.comparison.comparison_results import Comparison, in_range, short
-from polyurn.comparison.distances import Floor
+from polyurn.comparison.comparison_results import Comparison
 from polyurn.errors import ParameterError
+from polyurn.model.sizes import SUM_TOLERANCE
 from polyurn.report import charts
 from polyurn.report.charts import (
     Column,
@@ -28,7 +29,6 @@ from polyurn.report.charts import (
     tooltip,
 )
 from polyurn.report.material import Material
-from polyurn.report.model_section import QUANTILES
 from polyurn.report.parts import Figure, Panel, Section, Table, across, pivoted
 from polyurn.report.tsne import tsne
 from polyurn.typed.declared import Floats, Ints, Seed
@@ -41,8 +41,9 @@ N_STRIPS, N_COLOURS = 48, 8
 OTHER = "other"
 # Smaller shares of a client, of categories without a colour, are put together.
 _FINEST = 0.01
-# Points of a curve of sizes.
-_N_QUANTILES = 101
+# The shares of clients at which a curve of sizes is drawn, and those in its table.
+_LEVELS = [level / 100 for level in range(1, 101)]
+_QUANTILES = {"10 %": 0.1, "25 %": 0.25, "half": 0.5, "75 %": 0.75, "90 %": 0.9}
 # Bootstrap samples of a population on the map of federations.
 _N_BOOTSTRAP = 100
 # Whose neighbours are counted.
@@ -62,15 +63,12 @@ _OWN = "here"
 def populations_section(material: Material) -> Section | None:
     """The populations side by side, if there are clients or a comparison of them."""
     figures: list[Figure] = []
-    tables: list[Table] = []
     if material.comparison is not None:
         figures.append(_distances(material.comparison))
-        head, *lines = material.comparison.table()
-        tables.append(Table("Every measure; the last column has true clients", head, tuple(lines)))
     if material.clients:
         if sum(map(len, material.clients.values())) >= 4:
             figures.append(_plane(joint_plane(material.clients, rng=material.rng)))
-        figures.append(sizes_figure(material.clients))
+        figures.append(population_sizes(material.clients))
         rows = strip_rows(material.clients, material.categories, rng=material.rng)
         figures.append(_strips(rows))
         own = {
@@ -89,7 +87,6 @@ def populations_section(material: Material) -> Section | None:
         title="The populations side by side",
         lead=f"{verdict} Hide a population to see the others.",
         figures=tuple(figures),
-        tables=tuple(tables),
     )
 
 
@@ -112,18 +109,13 @@ def floor_rows(comparison: Comparison) -> Rows:
     In energy, that of as many true clients as a population has: one for each such number.
     """
     ranges = [(MEASURES[0], *null) for null in {row.energy_null: 0 for row in comparison.rows}]
-    ranges += [(measure, floor.low, floor.high) for measure, floor in _floors(comparison)]
+    floors = (comparison.floors.sliced_wasserstein, comparison.floors.sizes)
+    ranges += [(name, one.low, one.high) for name, one in zip(MEASURES[1:], floors, strict=True)]
     return [
         {"measure": measure, "low": low, "high": high, "one": 1}
         for measure, low, high in ranges
         if math.isfinite(low) and math.isfinite(high)
     ]
-
-
-def _floors(comparison: Comparison) -> list[tuple[str, Floor]]:
-    """The noise floor of each measure but energy, whose range is that of a population."""
-    sliced, sizes = comparison.floors.sliced_wasserstein, comparison.floors.sizes
-    return [(MEASURES[1], sliced), (MEASURES[2], sizes)]
 
 
 def _distances(comparison: Comparison) -> Figure:
@@ -143,14 +135,9 @@ def _distances(comparison: Comparison) -> Figure:
         noise.encode(x=floors_away("low"), x2="high:Q") + one.encode(x=floors_away("one")) + dots
     )
     height = steps(rows, "measure", 56)
+    head, *lines = comparison.table()
+    measures = "Every measure; the last column has true clients"
     spec = spec_of(drawn, rows, height=height, floors=floor_rows(comparison))
-    ratios = [
-        {"population": row.name}
-        | {measure: short(getattr(row, ratio)) for measure, ratio in _RATIOS.items()}
-        | {MEASURES[0]: in_range(row)}
-        for row in comparison.rows
-    ]
-    splits = {measure: f"{floor:.2f}" for measure, floor in _floors(comparison)}
     return Figure(
         name="distances",
         title="How far from true clients",
@@ -161,11 +148,7 @@ def _distances(comparison: Comparison) -> Figure:
             + (f" But {comparison.few}." if comparison.few else "")
         ),
         panels=(Panel(spec),),
-        table=Table.of(
-            "Ratios to the noise floor",
-            [*ratios, {"population": "true clients, 95 %", MEASURES[0]: "in brackets", **splits}],
-            [Column("population"), *map(Column, MEASURES)],
-        ),
+        table=Table(measures, head, tuple(lines), open=True),
         wide=True,
     )
 
@@ -258,42 +241,76 @@ def _plane(positions: Mapping[str, Floats]) -> Figure:
 # ------------------------------------------------------------------------ sizes and contents
 
 
-def population_size_rows(counts: Mapping[str, Ints]) -> Rows:
-    """The share of each population's clients that hold at most so many points."""
-    levels = np.linspace(0, 1, _N_QUANTILES)
-    return [
-        {"population": name, "size": float(size), "share": float(level)}
-        for name, table in counts.items()
-        for size, level in zip(
-            np.quantile(table.sum(axis=1), levels, method="inverted_cdf"), levels, strict=True
-        )
-    ]
+@dataclass(frozen=True)
+class SizeCurve:
+    """Sizes in increasing order, the share of clients that hold at most so many points, and the mean."""
+
+    sizes: Ints
+    reached: Floats
+    mean: float
+
+    def reaching(self, levels: Sequence[float]) -> Ints:
+        """Where each level is reached first; what is missing at the end is rounding."""
+        return np.searchsorted(self.reached, np.minimum(levels, self.reached[-1]) - SUM_TOLERANCE)
 
 
-def sizes_figure(clients: Mapping[str, Ints]) -> Figure:
+def population_sizes(clients: Mapping[str, Ints]) -> Figure:
     """How much clients hold, population by population."""
-    rows = population_size_rows(clients)
-    looks = populations(rows, "color", "strokeDash")
-    drawn = charts.size_curves(rows, of="population", height=400, **looks)
-    quantiles = []
+    curves = {}
     for name, table in clients.items():
-        sizes = table.sum(axis=1)
-        reached = np.quantile(sizes, [*QUANTILES.values()], method="inverted_cdf")
-        reached_by = dict(zip(QUANTILES, reached, strict=True))
-        quantiles.append({"population": name, "mean": sizes.mean(), **reached_by})
+        held = table.sum(axis=1)
+        sizes, times = np.unique(held, return_counts=True)
+        curves[name] = SizeCurve(sizes, np.cumsum(times) / len(held), float(held.mean()))
+    return sizes_figure("population", curves, height=400)
+
+
+def size_rows(of: str, curves: Mapping[str, SizeCurve]) -> Rows:
+    """Points of each curve, from 0 on: one wherever it reaches another hundredth.
+
+    So a step that many clients make stays where it is, however few points there are.
+    """
+    rows: Rows = []
+    for name, curve in curves.items():
+        at = np.unique(curve.reaching(_LEVELS))
+        shares = [0.0, *np.minimum(curve.reached[at], 1.0).tolist()]
+        sizes = curve.sizes[[at[0], *at]].tolist()
+        rows += [{of: name, "size": n, "share": p} for n, p in zip(sizes, shares, strict=True)]
+    return rows
+
+
+def sizes_figure(
+    of: str, curves: Mapping[str, SizeCurve], *, height: int, some: str = ""
+) -> Figure:
+    """The curves of the sizes of each population, or of each component."""
+    rows = size_rows(of, curves)
+    sizes = [row["size"] for row in rows]
+    wide = max(sizes) > 20 * max(min(sizes), 1)
+    scale = {"type": "log", "nice": False} if wide else {"zero": False, "nice": False}
+    if of == "population":  # the page's switches are their legend
+        base = chart(hides=True).encode(**populations(rows, "color", "strokeDash"))
+    else:
+        base = chart().encode(color=charts.keyed(of, [*curves], title=of)["color"])
+    drawn = base.mark_line(interpolate="step-after", strokeWidth=2.5).encode(
+        x=measured(alt.X, "size", "points of a client", charts.SHORT, **scale),
+        y=measured(alt.Y, "share", "clients with at most so many", "~%"),
+        tooltip=tooltip(of, ("size", ",.0f"), ("share", ".1%")),
+    )
+    quantiles = []
+    for name, curve in curves.items():
+        reached = curve.sizes[curve.reaching([*_QUANTILES.values()])]
+        quantiles.append(
+            {of: name, **dict(zip(_QUANTILES, reached, strict=True)), "mean": curve.mean}
+        )
+    columns = [Column(of), *(Column(name, show=",") for name in _QUANTILES)]
     return Figure(
-        name="population-sizes",
+        name=f"{of}-sizes",
         title="How much clients hold",
-        says="Share of each population’s clients that hold at most so many points.",
-        panels=(Panel(drawn),),
+        says=f"Share of each {of}’s clients that hold at most so many points{some}.",
+        panels=(Panel(spec_of(drawn, rows, height=height)),),
         table=Table.of(
-            "Sizes of clients",
+            "Sizes: the points that so many of the clients hold at most",
             quantiles,
-            [
-                Column("population"),
-                *(Column(level, show=",.0f") for level in QUANTILES),
-                Column("mean", show=",.1f"),
-            ],
+            [*columns, Column("mean", show=",.1f")],
         ),
     )
 

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from polyurn.comparison.summaries import heterogeneity as heterogeneity
     from polyurn.counts import drop_empty as drop_empty
     from polyurn.integrations.fit_tables import fit as fit
-    from polyurn.integrations.fit_tables import select as select
     from polyurn.integrations.frames import TableFeatures as TableFeatures
     from polyurn.integrations.frames import table_features as table_features
     from polyurn.model.mdm import MDM as MDM
@@ -164,16 +163,14 @@ _NAMES = {
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = sorted(_HOME)  # noqa: PLE0605
-_DEPRECATED = {"select": "integrations.fit_tables"}
 
 
 def __getattr__(name: str) -> object:
     if name == "zoo":  # a room, whose module import_module binds to this name
         return import_module("polyurn.zoo")
-    home = {**_HOME, **_DEPRECATED}
-    if name not in home:
+    if name not in _HOME:
         raise AttributeError(f"module 'polyurn' has no attribute {name!r}")
-    value = getattr(import_module(f"polyurn.{home[name]}"), name)
+    value = getattr(import_module(f"polyurn.{_HOME[name]}"), name)
     globals()[name] = value
     return value
 

@@ -40,7 +40,6 @@ ROWS = st.builds(
     auc=st.none() | ESTIMATES,
     size_distance=NUMBERS,
     size_ratio=NUMBERS,
-    size_ks=NUMBERS,
     n_shared=COUNTS,
     heterogeneity=HETEROGENEITY,
     dispersion=st.none() | st.builds(Dispersion, ESTIMATES, ESTIMATES),

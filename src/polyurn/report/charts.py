@@ -16,6 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from polyurn.comparison.estimates import Estimate
 from polyurn.errors import MissingDependencyError, ParameterError
 
 try:
@@ -24,7 +25,7 @@ try:
 except ImportError as error:
     raise MissingDependencyError(error.name or "altair", "report", "a report") from error
 
-# One mark of a chart, or one line of a table.
+# One mark of a chart, or one line of a table; some of its values may be an `Estimate`.
 Row: TypeAlias = dict[Any, Any]
 Rows: TypeAlias = list[Row]
 Spec: TypeAlias = dict[str, Any]
@@ -139,8 +140,23 @@ def spec_of(drawn: alt.Chart | alt.LayerChart, rows: Rows, *, height: int, **mor
         "config": _THEME,
         "autosize": {"type": "fit-x", "contains": "padding"},
         "params": [*spec.get("params", ()), {"name": SHOWN, "value": names}],
-        "datasets": {"rows": rows, **more},
+        "datasets": {"rows": [_flat(row) for row in rows], **more},
     }
+
+
+def _flat(row: Row) -> Row:
+    """A row with three fields for an estimate, `weight`, `weight_low` and `weight_high`.
+
+    They are None where they are not finite.
+    """
+    flat: Row = {}
+    for field, value in row.items():
+        if isinstance(value, Estimate):
+            ends = {"": value.value, "_low": value.low, "_high": value.high}
+            flat |= {f"{field}{end}": at if math.isfinite(at) else None for end, at in ends.items()}
+        else:
+            flat[field] = value
+    return flat
 
 
 def names_of(rows: Rows, field: str) -> list[Any]:

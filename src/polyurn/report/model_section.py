@@ -11,6 +11,7 @@ import altair as alt
 import numpy as np
 from scipy.special import rel_entr
 
+from polyurn.comparison.estimates import Estimate
 from polyurn.model.component_summary import FEW, HALF_WIDTH, many_components
 from polyurn.model.mdm import MDM
 from polyurn.report import charts
@@ -117,7 +118,7 @@ def choice_section(material: Material) -> Section | None:
 def summary_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
     """One row per component: weight, concentration α₀, mean size and the five largest categories.
 
-    The ends of 95 % intervals are None without standard errors; those of α₀ are on its logarithm.
+    Weight and α₀ have 95 % intervals if there are standard errors, that of α₀ on its logarithm.
     """
     shares, errors, alpha_0 = mdm.shares, mdm.standard_errors, mdm.alphas.sum(axis=1)
     largest = np.argsort(-shares, axis=1, kind="stable")[:, :5]
@@ -125,29 +126,18 @@ def summary_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
     if errors is not None:
         within = HALF_WIDTH * errors.weights
         times = np.exp(HALF_WIDTH * errors.concentrations / alpha_0)
+    weights = np.stack([mdm.weights, mdm.weights - within, mdm.weights + within], axis=1)
+    concentrations = np.stack([alpha_0, alpha_0 / times, alpha_0 * times], axis=1)
     return [
         {
             "component": str(k + 1),
-            "weight": float(mdm.weights[k]),
-            "concentration": float(alpha_0[k]),
+            "weight": Estimate(*weights[k].tolist()),
+            "concentration": Estimate(*concentrations[k].tolist()),
             "mean_size": float(mean_size),
             "largest": ", ".join(f"{categories[j]} {shares[k, j]:.0%}" for j in largest[k]),
-            "weight_low": _known(mdm.weights[k] - within[k]),
-            "weight_high": _known(mdm.weights[k] + within[k]),
-            "concentration_low": _known(alpha_0[k] / times[k]),
-            "concentration_high": _known(alpha_0[k] * times[k]),
         }
         for k, mean_size in enumerate(mdm.sizes.mean())
     ]
-
-
-def _interval(name: str, show: str) -> Column:
-    ends = [Column(f"{name}_{end}", show=show) for end in ("low", "high")]
-    return Column(name, "95 % interval", lambda row: " to ".join(end.cell(row) for end in ends))
-
-
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
 
 
 def _weights(rows: Rows, *, with_splits: bool) -> Figure:
@@ -159,6 +149,7 @@ def _weights(rows: Rows, *, with_splits: bool) -> Figure:
         Column("mean_size", show=",.1f"),
     ]
     base = chart().encode(y=listed("component"), tooltip=tooltip(*columns))
+    rule = base.mark_rule(color=charts.INK, strokeWidth=2)
     weights = base.mark_bar(color=ACCENT, cornerRadiusEnd=2).encode(
         x=measured(alt.X, "weight", "share of the clients", "%")
     )
@@ -167,33 +158,26 @@ def _weights(rows: Rows, *, with_splits: bool) -> Figure:
     concentrations = base.mark_point(size=110, color=ACCENT).encode(
         x=x.axis(format=",~g", tickCount=4)
     )
-    intervals = []
-    if any(row["weight_low"] is not None for row in rows):
-        intervals = [_interval("weight", ".1%"), _interval("concentration", ".4g")]
-        rule = base.mark_rule(color=charts.INK, strokeWidth=2)
-        weights += rule.encode(x="weight_low:Q", x2="weight_high:Q")
-        concentrations += rule.encode(x="concentration_low:Q", x2="concentration_high:Q")
-    panels = (
-        Panel(spec_of(weights, rows, height=height), "weight"),
-        Panel(spec_of(concentrations, rows, height=height), "concentration"),
-    )
+    panels = [
+        Panel(
+            spec_of(
+                drawn + rule.encode(x=f"{name}_low:Q", x2=f"{name}_high:Q"), rows, height=height
+            ),
+            name,
+        )
+        for name, drawn in (("weight", weights), ("concentration", concentrations))
+    ]
+    known = not math.isnan(rows[0]["weight"].low)
     return Figure(
         name="weights",
         title="Weight" if with_splits else "Weight and concentration",
         says=(_TREE_HAS_MORE if with_splits else _OF_WEIGHTS)
-        + (" Lines are 95 % intervals." if intervals else ""),
-        panels=panels[:1] if with_splits else panels,
+        + (" Lines are 95 % intervals." if known else ""),
+        panels=tuple(panels[:1] if with_splits else panels),
         table=Table.of(
-            "The components",
+            f"The components{', with 95 % intervals' if known else ''}",
             rows,
-            [
-                *columns[:2],
-                *intervals[:1],
-                columns[2],
-                *intervals[1:],
-                columns[3],
-                Column("largest", "largest categories"),
-            ],
+            [*columns, Column("largest", "largest categories")],
         ),
         wide=True,
     )
@@ -209,13 +193,13 @@ def profile_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
     """
     shares, errors = mdm.shares, mdm.standard_errors
     frequent = np.argsort(-(mdm.weights @ shares), kind="stable")[:MOST_CATEGORIES]
-    within = HALF_WIDTH * (np.full(shares.shape, np.nan) if errors is None else errors.shares)
+    within = HALF_WIDTH * (np.zeros(shares.shape) if errors is None else errors.shares)
     return [
         {
             "component": str(k + 1),
             "category": categories[j],
             "share": float(shares[k, j]),
-            "within": _known(within[k, j]),
+            "within": float(within[k, j]),
         }
         for k in range(mdm.n_components)
         for j in sorted(frequent)
@@ -332,13 +316,13 @@ def _first(mdm: MDM) -> str:
 
 
 def candidate_rows(fit: Fit) -> Rows:
-    """One row per number of components: held-out log-likelihood with its 95 % interval."""
+    """One row per number of components: held-out log-likelihood, and how far behind the best it is."""
     return [
         {
-            "n_components": c.n_components, "log_likelihood": c.log_likelihood,
-            "low": c.log_likelihood - HALF_WIDTH * c.standard_error,
-            "high": c.log_likelihood + HALF_WIDTH * c.standard_error, "behind": c.behind,
-            "behind_error": c.behind_error, "n_rounds": c.n_rounds, "n_parameters": c.n_parameters,
+            "n_components": c.n_components,
+            "log_likelihood": Estimate.around(c.log_likelihood, HALF_WIDTH * c.standard_error),
+            "behind": Estimate.around(c.behind, HALF_WIDTH * c.behind_error),
+            "n_rounds": c.n_rounds, "n_parameters": c.n_parameters,
             "converged": "yes" if c.converged else "stopped early" if c.overtaken else "no",
             "chosen": c is fit.chosen,
         }
@@ -350,15 +334,22 @@ def _candidates(rows: Rows) -> Figure:
     def for_the_chosen(this: object, other: object) -> Any:
         return alt.condition("datum.chosen", alt.value(this), alt.value(other))
 
+    columns = [
+        Column("n_components", "K", "d"),
+        Column("log_likelihood", "log-likelihood", ".4f"),
+        Column("behind", "behind the best", ".4f"),
+        Column("n_rounds", "rounds"),
+        Column("n_parameters", "parameters", ","),
+        Column("converged"),
+        Column("chosen", show=lambda row: "yes" if row["chosen"] else ""),
+    ]
     base = chart().encode(
         x=alt.X("n_components:O", title="components, K", axis=alt.Axis(labelAngle=0)),
-        tooltip=tooltip(
-            ("n_components", "d", "K"), ("log_likelihood", ".4f"),
-            ("behind", ".4f", "behind the best"), ("behind_error", ".4f", "its standard error"),
-        ),
-    )  # fmt: skip
+        tooltip=tooltip(*columns[:3]),
+    )
     bars = base.mark_rule(strokeWidth=2, color=charts.QUIET).encode(
-        y=measured(alt.Y, "low", "held-out log-likelihood per client", zero=False), y2="high:Q"
+        y=measured(alt.Y, "log_likelihood_low", "held-out log-likelihood per client", zero=False),
+        y2="log_likelihood_high:Q",
     )
     dots = base.mark_point().encode(
         y="log_likelihood:Q",
@@ -367,10 +358,9 @@ def _candidates(rows: Rows) -> Figure:
         shape=for_the_chosen("diamond", "circle"),
     )
     label = base.mark_text(dy=-14, fontWeight="bold", color=charts.INK).encode(
-        y="high:Q", text=alt.value("chosen")
+        y="log_likelihood_high:Q", text=alt.value("chosen")
     )
-    numbers = ("log_likelihood", "low", "high", "behind", "behind_error")
-    finite = [row for row in rows if all(math.isfinite(row[name]) for name in numbers)]
+    finite = [row for row in rows if math.isfinite(row["log_likelihood"].value)]
     drawn = bars + dots + label.transform_filter("datum.chosen")
     return Figure(
         name="candidates",
@@ -382,23 +372,9 @@ def _candidates(rows: Rows) -> Figure:
         ),
         panels=(Panel(spec_of(drawn, finite, height=260)),),
         table=Table.of(
-            "Held-out log-likelihood by number of components",
-            rows,
-            [
-                Column("n_components", "K"),
-                Column("log_likelihood", "log-likelihood", ".4f"),
-                Column("", "95 % interval", lambda r: f"{r['low']:.4f} to {r['high']:.4f}"),
-                Column(
-                    "", "behind the best (s.e.)",
-                    lambda r: f"{r['behind']:.4f} ({r['behind_error']:.4f})",
-                ),
-                Column("n_rounds", "rounds"),
-                Column("n_parameters", "parameters", ","),
-                Column("converged"),
-                Column("chosen", show=lambda r: "yes" if r["chosen"] else ""),
-            ],
+            "Held-out log-likelihood by number of components, with 95 % intervals", rows, columns
         ),
-    )  # fmt: skip
+    )
 
 
 def path_rows(paths: Sequence[StartPath]) -> Rows:

@@ -4,6 +4,7 @@ What directions carry, what they look like in pictures or features, and how the 
 simulated clients. What training on these promises is in the section of the sweep.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ import altair as alt
 import numpy as np
 
 from polyurn.comparison.comparison_results import SIMULATED
+from polyurn.comparison.estimates import Estimate
 from polyurn.model.style import Style
 from polyurn.report import charts
 from polyurn.report.charts import (
@@ -28,16 +30,16 @@ from polyurn.report.pictures import brightness, is_image, strip
 from polyurn.typed.declared import Floats, Ints
 from polyurn.wording import capital, counted
 
-# What the three covariances are called: B, V and E.
-PARTS = ("shared by a client’s labels", "own to a client and label", "within a client and label")
+# What the three covariances B, V and E are called, and their names in a `Style`.
+PARTS = {
+    "shared by a client’s labels": "shared",
+    "own to a client and label": "by_label",
+    "within a client and label": "within",
+}
 # Where along a direction points are shown, in standard deviations of the proxy data.
 POSITIONS = (-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0)
 # Clients that are shown: one of 20 lies beyond the first and the last.
-QUANTILES = {
-    0.05: ("low", "at the low end"),
-    0.5: ("middle", "in the middle"),
-    0.95: ("high", "at the high end"),
-}
+QUANTILES = {0.05: "at the low end", 0.5: "in the middle", 0.95: "at the high end"}
 # Labels whose points are shown, points of a client, features of a direction, and labels of a chart.
 N_LABELS, N_POINTS, N_FEATURES, MOST_LABELS = 5, 10, 6, 24
 # A normal interval of 95 %.
@@ -145,46 +147,37 @@ def _forecast(material: Material) -> str:
 
 
 def direction_rows(style: Style) -> Rows:
-    """The variance of each direction in its three parts, with intervals where errors are known."""
-    rows: Rows = []
-    for k, carried in enumerate(style.carried):
-        for part, name in zip(PARTS, ("shared", "by_label", "within"), strict=True):
-            value, errors = float(getattr(style, name)[k, k]), style.errors
-            error = None if errors is None else float(getattr(errors, name)[k, k])
-            reach = _NORMAL * (error or 0.0)
-            rows.append(
-                {
-                    "direction": f"{k + 1}: {carried:.0%}", "part": part, "variance": value,
-                    "error": error, "low": value - reach, "high": value + reach,
-                }
-            )  # fmt: skip
-    return rows
+    """The mean of each direction and its variance in three parts, with intervals if errors are known."""
+
+    def estimate(name: str, *at: int) -> Estimate:
+        value, errors = float(getattr(style, name)[at]), style.errors
+        half = math.nan if errors is None else _NORMAL * float(getattr(errors, name)[at])
+        return Estimate(value, value - half, value + half)
+
+    return [
+        {"direction": f"{k + 1}: {carried:.0%}", "mean": estimate("mean", k)}
+        | {part: estimate(name, k, k) for part, name in PARTS.items()}
+        for k, carried in enumerate(style.carried)
+    ]
 
 
 def _directions(style: Style) -> Figure:
     rows = direction_rows(style)
-    errors = None if style.errors is None else style.errors.mean
-    directions = [
-        {
-            "direction": str(k + 1),
-            "carried": float(style.carried[k]),
-            "mean": _with_error(style.mean[k], None if errors is None else errors[k]),
-        }
-        | {
-            row["part"]: _with_error(row["variance"], row["error"])
-            for row in rows[3 * k : 3 * k + 3]
-        }
-        for k in range(style.n_directions)
+    variances = [
+        {"direction": row["direction"], "part": part, "variance": row[part]}
+        for row in rows
+        for part in PARTS
     ]
-    looks = charts.keyed("part", PARTS, tones=_PART_TONES)
+    looks = charts.keyed("part", [*PARTS], tones=_PART_TONES)
     y = charts.listed("direction", grid=True).scale(paddingInner=0.4, paddingOuter=0.2)
     base = chart().encode(y=y, color=looks["color"], yOffset=alt.YOffset("part:N", sort=None))
-    bars = base.mark_rule(strokeWidth=2).encode(
-        x=measured(alt.X, "low", "variance (proxy points have 1)"), x2="high:Q"
+    bars = base.mark_rule(strokeWidth=2).encode(x="variance_low:Q", x2="variance_high:Q")
+    dots = base.mark_point(size=70).encode(
+        x=measured(alt.X, "variance", "variance (proxy points have 1)"),
+        shape=looks["shape"],
+        tooltip=tooltip("direction", "part", ("variance", ".3f")),
     )
-    hints = tooltip("direction", "part", ("variance", ".3f"), ("error", ".3f", "standard error"))
-    dots = base.mark_point(size=70).encode(x="variance:Q", shape=looks["shape"], tooltip=hints)
-    intervals = "" if errors is None else ", with 95 % intervals"
+    intervals = "" if style.errors is None else ", with 95 % intervals"
     return Figure(
         name="style-directions",
         title="What each direction carries",
@@ -194,23 +187,18 @@ def _directions(style: Style) -> Figure:
             "client may do so together, or each label by itself; the rest of the variance is within a "
             f"client and label{intervals}."
         ),
-        panels=(Panel(spec_of(bars + dots, rows, height=steps(rows, "direction", 56))),),
+        panels=(Panel(spec_of(bars + dots, variances, height=steps(rows, "direction", 56))),),
         table=Table.of(
-            "Directions, with standard errors",
-            directions,
+            f"Directions{intervals}",
+            rows,
             [
-                Column("direction"),
-                Column("carried", "share of the clients’ differences", ".1%"),
-                Column("mean", "clients’ mean"),
-                *map(Column, PARTS),
+                Column("direction", "direction: share of the clients’ differences"),
+                Column("mean", "clients’ mean", ".3f"),
+                *(Column(part, show=".3f") for part in PARTS),
             ],
         ),
         wide=True,
     )
-
-
-def _with_error(value: float, error: float | None) -> str:
-    return f"{value:.3f}" if error is None else f"{value:.3f} ± {error:.3f}"
 
 
 # ------------------------------------------------------------------------ pictures
@@ -303,12 +291,12 @@ def _simulated(shown: StyleMaterial, proxy: ProxyPoints, styled: StyledClients) 
     for k in range(shown.style.n_directions):
         strips = []
         found = clients_along(styled, proxy, k)
-        for (end, where), row in zip(QUANTILES.values(), found, strict=True):
+        for where, row in zip(QUANTILES.values(), found, strict=True):
             labels = ", ".join(shown.labels[label] for label in proxy.labels[row["points"]])
             source = strip(proxy.features[row["points"]], *levels)
             says = f"A simulated client {where} of direction {k + 1}: labels {labels}"
             strips.append(Strip(_signed(row["position"], 1), source, says))
-            rows.append({**row, "direction": str(k + 1), "end": end, "labels": labels})
+            rows.append({**row, "direction": str(k + 1), "where": where, "labels": labels})
         blocks.append(Pictures(f"direction {k + 1}", (), tuple(strips)))
     mean = Column("position", "mean along the direction", lambda row: _signed(row["position"], 2))
     return Figure(
@@ -323,7 +311,7 @@ def _simulated(shown: StyleMaterial, proxy: ProxyPoints, styled: StyledClients) 
             "The clients that are pictured",
             rows,
             [
-                *map(Column, ("direction", "end", "client")),
+                *map(Column, ("direction", "where", "client")),
                 mean,
                 Column("labels", "labels of the points"),
             ],

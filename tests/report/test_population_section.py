@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyurn.errors import ParameterError
 from polyurn.report.population_section import (
     MEASURES,
     N_COLOURS,
@@ -61,11 +60,6 @@ def test_clients_of_one_kind_stay_together_in_the_plane():
     rows = neighbour_rows(joint_plane(kinds, rng=0))
     own = [row["share"] for row in rows if row["population"] == row["neighbour"]]
     assert min(own) > 0.95
-
-
-def test_a_plane_of_three_clients_is_refused():
-    with pytest.raises(ParameterError, match="at least four clients for a plane, got 3"):
-        joint_plane({"a": np.eye(3, dtype=int)})
 
 
 def test_only_finite_distances_and_floors_are_drawn():

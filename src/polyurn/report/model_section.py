@@ -29,7 +29,7 @@ from polyurn.report.charts import (
     tooltip,
 )
 from polyurn.report.material import Material
-from polyurn.report.parts import Figure, Panel, Section, Table, across, pivoted
+from polyurn.report.parts import Figure, Panel, Section, Table, crossed
 from polyurn.report.population_section import SizeCurve, sizes_figure
 from polyurn.server.fit_results import Fit, StartPath
 from polyurn.wording import capital, counted
@@ -38,6 +38,7 @@ from polyurn.wording import capital, counted
 MOST_COMPONENTS, MOST_CATEGORIES = 8, 64
 _N_DISTINCTIVE = 12  # categories, at most
 _SHARE_SHOWN = 0.99  # of the difference between components
+_SHARES = Column("share", "component {}", ".1%")
 _OF_WEIGHTS = (
     "Left: the share of clients that each component stands for. Right: its concentration; "
     "far to the left, each client has few categories of its own, far to the right all of "
@@ -230,10 +231,8 @@ def _profiles(mdm: MDM, rows: Rows) -> Figure:
             + (f" The {MOST_CATEGORIES} most frequent of {mdm.n_categories:,}." if some else "")
         ),
         panels=(Panel(spec_of(drawn, rows, height=height)),),
-        table=Table.of(
-            "Expected share of each category",
-            pivoted(rows, "category", "component", "share"),
-            [Column("category"), *across("component", components, ".1%", "component {}")],
+        table=crossed(
+            "Expected share of each category", rows, Column("category"), "component", _SHARES
         ),
         wide=True,
     )
@@ -288,14 +287,13 @@ def _distinctive(mdm: MDM, rows: Rows) -> Figure:
             f"expected share in each component{_first(mdm)}."
         ),
         panels=(Panel(spec_of(spans + dots, rows, height=steps(rows, "category", 24))),),
-        table=Table.of(
+        table=crossed(
             "Categories that tell components apart",
-            pivoted(rows, "category", "component", "share"),
-            [
-                Column("category"),
-                Column("part", "part of the difference", ".1%"),
-                *across("component", components, ".1%", "component {}"),
-            ],
+            rows,
+            Column("category"),
+            "component",
+            _SHARES,
+            Column("part", "part of the difference", ".1%"),
         ),
     )
 

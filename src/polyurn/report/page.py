@@ -29,9 +29,8 @@ from polyurn.report.material import (
     Material,
     Model,
     SavedComparison,
-    completed,
     some_of,
-    style_of,
+    style_material,
     tables_of,
 )
 from polyurn.report.model_section import choice_section, components_section
@@ -91,11 +90,6 @@ class Report:
         return tuple(section for section in declared if section is not None)
 
     @property
-    def populations(self) -> list[str]:
-        """Those that some figure shows, the true one first."""
-        return self.material.populations
-
-    @property
     def figures(self) -> dict[str, Figure]:
         """All figures by their names."""
         return {figure.name: figure for section in self.sections for figure in section.figures}
@@ -113,7 +107,7 @@ class Report:
             autoescape=True,
             undefined=jinja2.StrictUndefined,
         )
-        looks = population_looks(self.populations)
+        looks = population_looks(self.material.populations)
         switches = [(name, tone(look.tone), look.shape) for name, look in looks.items()]
         charts = {
             f"{name}-{i}": panel.spec
@@ -218,17 +212,17 @@ def report_on(
         )
     rng = np.random.default_rng(rng)
     tables, names = tables_of(clients or {}, mdm, categories, match)
-    shown = style_of(style, features=features, labels=labels)
+    saved = Saved(style) if isinstance(style, Style) else style
     widths = [] if mdm is None else [mdm.n_categories]
     widths += [table.shape[1] for table in tables.values()]
-    widths += [] if shown is None else [shown.style.space.n_labels]
+    widths += [] if saved is None else [saved.model.space.n_labels]
     n_categories = widths[0] if widths else 0
     if names is not None and len(names) != n_categories:
         raise ParameterError(f"expected {n_categories} category names, got {len(names)}")
-    if shown is not None:
-        # What else is drawn is the same with a style and without.
-        named = isinstance(style, Saved) and style.categories is not None
-        shown = completed(shown, names, mdm, tables.get(true), rng.spawn(1)[0], named=named)
+    # What else is drawn is the same with a style and without.
+    shown = style_material(
+        saved, features, labels, names=names, mdm=mdm, true=tables.get(true), rng=rng.spawn(1)[0]
+    )
     if true in tables:
         n = min(tables[true].shape[0], MOST_CLIENTS)
         if mdm is not None and "mdm" not in tables:

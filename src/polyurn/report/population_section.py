@@ -14,7 +14,6 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from polyurn.comparison.comparison_results import Comparison
-from polyurn.errors import ParameterError
 from polyurn.model.sizes import SUM_TOLERANCE
 from polyurn.report import charts
 from polyurn.report.charts import (
@@ -29,7 +28,7 @@ from polyurn.report.charts import (
     tooltip,
 )
 from polyurn.report.material import Material
-from polyurn.report.parts import Figure, Panel, Section, Table, across, pivoted
+from polyurn.report.parts import Figure, Panel, Section, Table, crossed
 from polyurn.report.tsne import tsne
 from polyurn.typed.declared import Floats, Ints, Seed
 from polyurn.wording import capital
@@ -145,7 +144,6 @@ def _distances(comparison: Comparison) -> Figure:
             "Distance of each population to the true clients, in units of the distance of true "
             "clients to true clients: what they hold, measured twice, and how much. The bars hold "
             "95 % of true clients: a mark inside them is no evidence of a difference in this measure."
-            + (f" But {comparison.few}." if comparison.few else "")
         ),
         panels=(Panel(spec),),
         table=Table(measures, head, tuple(lines), open=True),
@@ -157,7 +155,7 @@ def _distances(comparison: Comparison) -> Figure:
 
 
 def joint_plane(counts: Mapping[str, Ints], *, rng: Seed = None) -> dict[str, Floats]:
-    """Places of all clients in one plane, by t-SNE of their normalised histograms.
+    """Places of all clients, four or more, in one plane, by t-SNE of their normalised histograms.
 
     Counts of shape (n_clients, n_categories) by name; positions of shape (n_clients, 2) by name.
 
@@ -166,8 +164,6 @@ def joint_plane(counts: Mapping[str, Ints], *, rng: Seed = None) -> dict[str, Fl
     {'a': (20, 2), 'b': (20, 2)}
     """
     together = np.concatenate([*counts.values()])
-    if len(together) < 4:
-        raise ParameterError(f"expected at least four clients for a plane, got {len(together)}")
     shares = together / together.sum(axis=1, keepdims=True)
     perplexity = min(_PERPLEXITY, (len(shares) - 1) / 3)
     positions = tsne(shares, perplexity=perplexity, rng=rng)
@@ -216,7 +212,6 @@ def _plane(positions: Mapping[str, Floats]) -> Figure:
     drawn = chart(hides=True).mark_point(size=34, opacity=0.65).encode(
         **places, **populations(rows, "color", "shape"), tooltip=tooltip("population")
     )  # fmt: skip
-    near = pivoted(neighbour_rows(positions), "population", "neighbour", "share")
     return Figure(
         name="plane",
         title="Clients in one plane",
@@ -226,14 +221,13 @@ def _plane(positions: Mapping[str, Floats]) -> Figure:
             "and densities are for the eye; the table counts whose the ten nearest neighbours are."
         ),
         panels=(Panel(spec_of(drawn, rows, height=440)),),
-        table=Table.of(
+        table=crossed(
             "Whose the nearest neighbours in the plane are",
-            near,
-            [
-                Column("population", "clients"),
-                Column("", "how many", lambda row: f"{len(positions[row['population']]):,}"),
-                *across("neighbour", positions, ".0%", "{} nearby"),
-            ],
+            neighbour_rows(positions),
+            Column("population", "clients"),
+            "neighbour",
+            Column("share", "{} nearby", ".0%"),
+            Column("", "how many", lambda row: f"{len(positions[row['population']]):,}"),
         ),
     )
 
@@ -381,10 +375,13 @@ def _strips(rows: Rows) -> Figure:
             "Simulated clients should look as mixed, or as pure, as true ones."
         ),
         panels=tuple(panels),
-        table=Table.of(
+        table=crossed(
             "What single clients hold",
-            pivoted(one_by_one, "who", "category", "share"),
-            [Column("who", "client"), *across("category", shown, ".0%")],
+            one_by_one,
+            Column("who", "client"),
+            "category",
+            Column("share", "{}", ".0%"),
+            names=shown,
         ),
         wide=True,
         legend=tuple(zip(shown, fills, strict=True)),

@@ -115,7 +115,7 @@ def test_distinct_points_and_how_the_pool_serves_are_said():
     assert "300 clients were drawn with this style" in facts["Simulated clients"]
     assert facts["How the proxy data serve them"].endswith(".")
     rows = figures(style_section(material))["style-served"].table.rows
-    assert sum(int(row[5].split(" ")[0].replace(",", "")) for row in rows) == report.n_used
+    assert sum(int(row[5].replace(",", "")) for row in rows) == report.n_used
 
 
 def test_a_pool_that_is_too_small_is_said_and_is_no_warning():

@@ -5,9 +5,7 @@ from dataclasses import replace
 import pytest
 
 from polyurn.report.provenance_section import (
-    MOST_KINDS,
     MOST_NODES,
-    OTHER,
     round_rows,
     traffic_section,
     what_the_server_saw,
@@ -19,15 +17,6 @@ from report_material import KINDS, federated, gathered, saved, traffic_case
 def test_questions_that_differ_in_their_numbers_only_are_of_one_kind():
     asked = [row["asked"] for row in round_rows(traffic_case())]
     assert asked == ["survey, score", "group", "expect", "expect", "expect", "expect, score"]
-
-
-def test_there_are_no_more_kinds_than_shapes_however_many_a_file_has():
-    kinds = [(f"question {chr(97 + i)}", 5) for i in range(MOST_KINDS + 4)]
-    asked = [row["asked"] for row in round_rows(traffic_case(kinds=kinds))]
-    assert len(set(asked)) == MOST_KINDS
-    assert asked[-5:] == [OTHER] * 5
-    as_many = [row["asked"] for row in round_rows(traffic_case(kinds=kinds[:MOST_KINDS]))]
-    assert OTHER not in as_many
 
 
 def test_the_rows_of_the_rounds_add_up_to_all_bytes():

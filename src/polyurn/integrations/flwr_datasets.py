@@ -11,7 +11,7 @@ from typing import Self
 from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.integrations.huggingface import client_dataset, dataset_features, dataset_labels
 from polyurn.model.mdm import MDM, Relabelled
-from polyurn.model.names import Labels, Match, check_own, names_of, positions
+from polyurn.model.names import Labels, Match
 from polyurn.model.populations import Population, check_population
 from polyurn.model.relabelling import Rule
 from polyurn.model.style import Style
@@ -19,7 +19,6 @@ from polyurn.partitioning.assign import cover, partition
 from polyurn.partitioning.result import Partition, Shortfall
 from polyurn.storage.models import ZOO, load
 from polyurn.storage.partitions import load_partition
-from polyurn.typed.declared import Ints
 from polyurn.zoo.federations import like
 
 try:
@@ -106,12 +105,10 @@ class MDMPartitioner(FixedPartitioner):
     Parameters
     ----------
     population : Population
-        Who the clients are: an MDM, say. Its categories are found in the column by their names, which
+        Who the clients are: an MDM, say. Its `categories` are found in the column by their names, which
         a ClassLabel has, and texts are; one without names fits a column of numbers.
     partition_by : str or sequence of str
         The column with the modelled feature; several are crossed.
-    categories : sequence of str, optional
-        The names of the population's categories, in its order, if it has none itself.
     match : mapping of str to str, or "position", optional
         What the categories are called in the data, as in `dataset_labels`.
     num_partitions : int, optional
@@ -140,7 +137,6 @@ class MDMPartitioner(FixedPartitioner):
         population: Population,
         partition_by: str | Sequence[str] = "label",
         *,
-        categories: Sequence[str] | None = None,
         match: Match | None = None,
         num_partitions: int | None = None,
         replace: bool = True,
@@ -166,7 +162,6 @@ class MDMPartitioner(FixedPartitioner):
             )
         self._population = check_population(population)
         self._partition_by = partition_by
-        self._categories = check_own(categories, population, population.n_categories)
         self._match = match
         self._n_clients = num_partitions
         self._style = style
@@ -209,7 +204,6 @@ class MDMPartitioner(FixedPartitioner):
         partitioner = cls(
             check_population(population), partition_by, num_partitions=num_partitions, seed=seed
         )
-        partitioner._categories = None  # those of the data
         partitioner._relabel = partial(like, federation, match=match, mean_size=mean_size, rng=seed)
         return partitioner
 
@@ -221,11 +215,10 @@ class MDMPartitioner(FixedPartitioner):
     @cached_property
     def partition(self) -> Partition:
         """Which rows each client holds, with its report."""
-        found, match = dataset_labels(self.dataset, self._partition_by), self._match
-        population = self._population if self._relabel is None else self._relabel(found)
-        labels: Labels | Ints = found
-        if self._categories is not None and names_of(population) is None:  # they are named here
-            labels, match = positions(found.categories, self._categories, match)[found.labels], None
+        labels = dataset_labels(self.dataset, self._partition_by)
+        population = self._population if self._relabel is None else self._relabel(labels)
         columns = self._features
         features = None if columns is None else dataset_features(self.dataset, columns)
-        return self._give(labels, population, match=match, style=self._style, features=features)
+        return self._give(
+            labels, population, match=self._match, style=self._style, features=features
+        )

@@ -17,11 +17,8 @@ from polyurn.storage.provenance import DataProvenance, Provenance
 from polyurn.wire.traffic import NodeTraffic, Traffic
 from polyurn.wording import counted, in_bytes, in_time, span
 
-# As many as there are shapes that an eye tells apart; further kinds of question are drawn as one.
-MOST_KINDS = 6
 # Nodes that have a row of their own: the table fits on a screen with the row of all the others.
 MOST_NODES = 24
-OTHER = "other"
 # What the kinds of question ask, for readers who know the page and not the code.
 _MEANINGS = {
     "survey": "how clients vary",
@@ -194,17 +191,13 @@ def _volume(traffic: Traffic) -> str:
 
 def round_rows(traffic: Traffic) -> Rows:
     """One row per round: what was asked, and what was sent; `asked` is the kind without its numbers."""
-    asked = [_asked(one.kind) for one in traffic.rounds]
-    names = [*dict.fromkeys(asked)]
-    if len(names) > MOST_KINDS:
-        asked = [name if name in names[: MOST_KINDS - 1] else OTHER for name in asked]
     return [
         {
-            "round": one.number, "kind": one.kind, "asked": name, "n_numbers": one.n_numbers,
-            "n_nodes": one.n_nodes, "n_attempts": one.n_attempts, "down": one.bytes_down,
-            "up": one.bytes_up, "seconds": one.seconds,
+            "round": one.number, "kind": one.kind, "asked": _asked(one.kind),
+            "n_numbers": one.n_numbers, "n_nodes": one.n_nodes, "n_attempts": one.n_attempts,
+            "down": one.bytes_down, "up": one.bytes_up, "seconds": one.seconds,
         }
-        for name, one in zip(asked, traffic.rounds, strict=True)
+        for one in traffic.rounds
     ]  # fmt: skip
 
 
@@ -227,7 +220,7 @@ def _bytes(rows: Rows) -> Figure:
     )
     stems = base.mark_rule(color=charts.LINE, strokeWidth=2).encode(y2=alt.datum(0))
     heads = base.mark_point().encode(
-        **charts.keyed("asked", charts.names_of(rows, "asked"), title="asked", columns=3),
+        **charts.keyed("asked", charts.names_of(rows, "asked"), title="asked"),
         tooltip=tooltip(
             ("round", "d"), ("kind", "", "asked"), ("up", ",", "bytes from nodes"),
             ("down", ",", "bytes to nodes"), ("n_numbers", ",", "numbers per answer"),

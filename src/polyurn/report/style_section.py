@@ -92,12 +92,9 @@ def _lead(style: Style) -> str:
 
 def _facts(shown: StyleMaterial) -> dict[str, str]:
     style, styled = shown.style, shown.styled
-    alarm = f"{style.alarm}; take proxy data that are more like the clients"
-    if style.alarm is None:
-        alarm = (
-            "none: the clients’ mean style is about the proxy data’s, and few of their points lie "
-        )
-        alarm += "far off"
+    alarm = "none: the clients’ mean style is about the proxy data’s, and few of their points are far"
+    if style.alarm is not None:
+        alarm = f"{style.alarm}; take proxy data that are more like the clients"
     mean = f"{np.linalg.norm(style.mean):.2f} standard deviations from the proxy data’s"
     if not np.isnan(style.far_share):
         mean += (
@@ -436,11 +433,8 @@ def _serving(rows: Rows) -> Figure:
         Column("low", "effective, 5 % quantile", ",.0f"),
         Column("median", "effective, median", ",.0f"),
         Column("available", "proxy points", ","),
+        Column("used", "proxy points in use", ","),
     ]
-    used = Column(
-        "used", "distinct points in use",
-        lambda row: f"{row['used']:,} ({row['used'] / max(row['available'], 1):.0%})",
-    )  # fmt: skip
 
     def points(field: str) -> Any:
         return measured(
@@ -465,8 +459,6 @@ def _serving(rows: Rows) -> Figure:
             f"few.{some}"
         ),
         panels=(Panel(spec_of(drawn, worst, height=steps(worst, "label", 26))),),
-        table=Table.of(
-            "Effective sample sizes and points in use, label by label", rows, [*columns, used]
-        ),
+        table=Table.of("Effective sample sizes and points in use, label by label", rows, columns),
         wide=True,
     )

@@ -4,7 +4,6 @@ Everything that is shown comes from the sections and is escaped by the template;
 notebook shows one figure of a report for a result, without a network, too.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -107,6 +106,7 @@ class Report:
             autoescape=True,
             undefined=jinja2.StrictUndefined,
         )
+        environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
         looks = population_looks(self.material.populations)
         switches = [(name, tone(look.tone), look.shape) for name, look in looks.items()]
         charts = {
@@ -117,7 +117,7 @@ class Report:
         page = environment.get_template("page.html.j2").render(
             report=self,
             switches=switches if len(switches) > 1 else [],
-            charts=_script_json(charts),
+            charts=charts,
             style=resource("style.css"),
             library=javascript(),
             script=resource("page.js"),
@@ -241,12 +241,6 @@ def report_on(
         notes=tuple(notes), looks=tuple(looks), description=description, rng=rng,
     )  # fmt: skip
     return Report(title, material)
-
-
-def _script_json(value: object) -> str:
-    """JSON that can stand in a <script>: no text in it ends the element or begins a comment."""
-    text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 # ------------------------------------------------------------------------ in a notebook

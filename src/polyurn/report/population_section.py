@@ -11,7 +11,6 @@ from typing import Any
 
 import altair as alt
 import numpy as np
-from scipy.spatial import cKDTree
 
 from polyurn.comparison.comparison_results import Comparison
 from polyurn.model.sizes import SUM_TOLERANCE
@@ -45,8 +44,6 @@ _LEVELS = [level / 100 for level in range(1, 101)]
 _QUANTILES = {"10 %": 0.1, "25 %": 0.25, "half": 0.5, "75 %": 0.75, "90 %": 0.9}
 # Bootstrap samples of a population on the map of federations.
 _N_BOOTSTRAP = 100
-# Whose neighbours are counted.
-_N_NEIGHBOURS = 10
 _PERPLEXITY = 30.0
 # The distances of a comparison, and where a population has its ratio.
 _RATIOS = {
@@ -171,32 +168,6 @@ def joint_plane(counts: Mapping[str, Ints], *, rng: Seed = None) -> dict[str, Fl
     return dict(zip(counts, np.split(positions, ends), strict=True))
 
 
-def neighbour_rows(positions: Mapping[str, Floats]) -> Rows:
-    """Of the nearest neighbours of each population's clients in the plane, whose they are.
-
-    Where populations are alike, every row has the shares of the populations themselves.
-
-    >>> apart = {"a": np.zeros((20, 2)) + [[0, 0]], "b": np.zeros((20, 2)) + [[9, 9]]}
-    >>> [(r["population"], r["neighbour"], r["share"]) for r in neighbour_rows(apart)]
-    [('a', 'a', 1.0), ('a', 'b', 0.0), ('b', 'a', 0.0), ('b', 'b', 1.0)]
-    """
-    names = [*positions]
-    points = np.concatenate([*positions.values()])
-    owner = np.repeat(np.arange(len(names)), [len(part) for part in positions.values()])
-    k = min(_N_NEIGHBOURS, len(points) - 1)
-    _, near = cKDTree(points).query(points, k=k + 1)
-    others = [row[row != i][:k] for i, row in enumerate(np.asarray(near))]
-    near_owner = owner[np.array(others)]
-    return [
-        {
-            "population": name, "neighbour": other,
-            "share": round(float((near_owner[owner == i] == j).mean()), 4),
-        }
-        for i, name in enumerate(names)
-        for j, other in enumerate(names)
-    ]  # fmt: skip
-
-
 def _plane(positions: Mapping[str, Floats]) -> Figure:
     rows: Rows = [
         {"population": name, "x": round(float(x), 2), "y": round(float(y), 2)}
@@ -217,17 +188,14 @@ def _plane(positions: Mapping[str, Floats]) -> Figure:
         title="Clients in one plane",
         says=(
             "Joint t-SNE of the clients’ normalised histograms: like clients are near each other. "
-            "Where simulated clients are true to life, their marks cover the true ones’. Distances "
-            "and densities are for the eye; the table counts whose the ten nearest neighbours are."
+            "Where simulated clients are true to life, their marks cover the true ones’. The plane is "
+            "for the eye: distances and densities in it are no measure of likeness."
         ),
         panels=(Panel(spec_of(drawn, rows, height=440)),),
-        table=crossed(
-            "Whose the nearest neighbours in the plane are",
-            neighbour_rows(positions),
-            Column("population", "clients"),
-            "neighbour",
-            Column("share", "{} nearby", ".0%"),
-            Column("", "how many", lambda row: f"{len(positions[row['population']]):,}"),
+        table=Table.of(
+            "How many clients of each population are drawn",
+            [{"population": name, "n_clients": len(mine)} for name, mine in positions.items()],
+            [Column("population"), Column("n_clients", "clients", ",")],
         ),
     )
 

@@ -92,7 +92,7 @@ def _lead(style: Style) -> str:
 
 def _facts(shown: StyleMaterial) -> dict[str, str]:
     style, styled = shown.style, shown.styled
-    alarm = "none: the clients’ mean style is about the proxy data’s, and few of their points are far"
+    alarm = "none: the clients’ mean is about the proxy data’s, and few of their points lie far off"
     if style.alarm is not None:
         alarm = f"{style.alarm}; take proxy data that are more like the clients"
     mean = f"{np.linalg.norm(style.mean):.2f} standard deviations from the proxy data’s"

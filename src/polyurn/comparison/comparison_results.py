@@ -140,7 +140,7 @@ class Comparison(Plotted):
     def verdict(self) -> str:
         """Whether simulated clients are like true ones, by energy, a classifier, and who was fitted.
 
-        Only a classifier that tried, on enough clients that were held out, says that nothing tells them.
+        It says that they cannot be told apart only if a classifier tried, on enough held-out clients.
         """
         row, who = self.simulated, f"simulated clients ({self.simulated.name})"
         low, high = row.energy_null

@@ -3,7 +3,7 @@
 With r the residual of a point, its features less the mean of its label, a client of n points has the
 index n |mean r|² / tr Cov(r): 1 on average for clients whose points are drawn at random given their
 labels, and more for clients that differ in style. The same goes for the points of one client and label.
-Nobody is given points here.
+Nothing is fitted or drawn here.
 """
 
 from dataclasses import dataclass

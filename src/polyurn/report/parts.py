@@ -69,7 +69,7 @@ def crossed(
 
 @dataclass(frozen=True)
 class Panel:
-    """One chart; `population` is the only one that it shows, it goes when the reader hides that."""
+    """One chart; one of a single `population` disappears when the reader hides it."""
 
     spec: Spec = field(repr=False)
     title: str = ""

@@ -38,7 +38,7 @@ PARTS = {
 }
 # Where along a direction points are shown, in standard deviations of the proxy data.
 POSITIONS = (-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0)
-# Clients that are shown: one of 20 lies beyond the first and the last.
+# Clients that are pictured, by their quantile: one of 20 lies beyond the first, and one beyond the last.
 QUANTILES = {0.05: "at the low end", 0.5: "in the middle", 0.95: "at the high end"}
 # Labels whose points are shown, points of a client, features of a direction, and labels of a chart.
 N_LABELS, N_POINTS, N_FEATURES, MOST_LABELS = 5, 10, 6, 24

@@ -95,12 +95,11 @@ def choice_section(material: Material) -> Section | None:
     if found is None:
         return None
     asked = f"Clients were asked in {counted(found.n_rounds, 'round')}."
-    rows = path_rows(found.paths)
+    rows, stopped = path_rows(found.paths), capital(f"{found.stopped}.")
+    of = f" of K = {found.n_components}" if found.candidates else ""
+    paths = (_paths(rows, of=of, stopped=stopped),) if rows else ()
     if not found.candidates:
-        stopped = capital(f"{found.stopped}.")
-        figure = _paths(rows, of="", stopped=stopped)
-        return Section("rounds", "The rounds", f"{asked} {stopped}", (figure,)) if rows else None
-    paths = _paths(rows, of=f" of K = {found.n_components}", stopped=capital(f"{found.stopped}."))
+        return Section("rounds", "The rounds", f"{asked} {stopped}", paths) if rows else None
     return Section(
         name="choice",
         title="The choice of K, and the rounds",
@@ -109,7 +108,7 @@ def choice_section(material: Material) -> Section | None:
             f"components; {found.n_components} is the smallest that is not clearly worse than the "
             f"best.{f' But {found.caution}.' if found.caution else ''}"
         ),
-        figures=(_candidates(candidate_rows(found)), *([paths] if rows else [])),
+        figures=(_candidates(candidate_rows(found)), *paths),
     )
 
 

@@ -378,13 +378,12 @@ def map_figure(own: Mapping[str, Profile]) -> Figure:
     points = base.mark_point(size=90).encode(
         **charts.keyed("dispersion", [_ABOVE, _CHANCE, _BELOW, _OWN], tones=(1, 4, 3, 2), columns=1)
     )
-    text = base.encode(text="name:N")
-    on_the_left = text.mark_text(align="right", dx=-7, fontSize=11, color=charts.INK)
-    on_the_right = text.mark_text(align="left", dx=7, fontSize=11, color=charts.INK)
-    drawn = (
-        points
-        + on_the_left.transform_filter("datum.correlation >= 0.08")
-        + on_the_right.transform_filter("datum.correlation < 0.08")
+    on_the_left = "datum.correlation >= 0.08"
+    names = base.encode(text="name:N").mark_text(
+        align=alt.expr(f"{on_the_left} ? 'right' : 'left'"),
+        dx=alt.expr(f"{on_the_left} ? -7 : 7"),
+        fontSize=11,
+        color=charts.INK,
     )
     return Figure(
         name="map",
@@ -393,7 +392,7 @@ def map_figure(own: Mapping[str, Profile]) -> Figure:
             "Each point is a federation: further right, clients differ more in what they hold; further "
             "up, more in how much. Federations are those of the zoo, with their own categories."
         ),
-        panels=(Panel(spec_of(drawn, rows, height=420)),),
+        panels=(Panel(spec_of(points + names, rows, height=420)),),
         table=Table.of(
             "Federations by how different their clients are",
             rows,

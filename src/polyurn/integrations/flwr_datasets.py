@@ -81,7 +81,7 @@ class FixedPartitioner(Partitioner):  # type: ignore[misc,unused-ignore]
 
     def __init__(self, partition: Partition) -> None:
         super().__init__()
-        self.partition = partition
+        self._partition = partition
 
     def load_partition(self, partition_id: int) -> Dataset:
         """The data of one client, as a selection from the dataset."""
@@ -95,6 +95,11 @@ class FixedPartitioner(Partitioner):  # type: ignore[misc,unused-ignore]
     def num_partitions(self) -> int:
         """How many clients there are."""
         return len(self.partition)
+
+    @property
+    def partition(self) -> Partition:
+        """Which rows each client holds."""
+        return self._partition
 
 
 class MDMPartitioner(FixedPartitioner):

@@ -213,7 +213,8 @@ class SizeCurve:
 
     def reaching(self, levels: Sequence[float]) -> Ints:
         """Where each level is reached first; what is missing at the end is rounding."""
-        return np.searchsorted(self.reached, np.minimum(levels, self.reached[-1]) - SUM_TOLERANCE)
+        there = np.minimum(levels, self.reached[-1]) - SUM_TOLERANCE
+        return np.asarray(np.searchsorted(self.reached, there))
 
 
 def population_sizes(clients: Mapping[str, Ints]) -> Figure:

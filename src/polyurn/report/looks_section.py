@@ -80,7 +80,7 @@ def _estimates(
     """Numbers with their intervals, one under the other; an end that is not finite is not drawn."""
     rows = [{"name": one, "value": of} for one, of in zip(names, values, strict=True)]
     drawn = rows[:_MOST_CATEGORIES]
-    columns = [Column("name"), Column("value", "value (95 % interval)", show.replace("~", ""))]
+    columns = [Column("name"), Column("value", show=show.replace("~", ""))]
     base = chart().encode(y=listed("name"), tooltip=tooltip(*columns))
     ends = base.mark_rule(color=ACCENT).encode(
         x=measured(alt.X, "value_low", None), x2="value_high:Q"
@@ -140,7 +140,7 @@ def _figure(block: Block, looks: tuple[LookEntry, ...]) -> Figure | None:
     y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False), axis=alt.Axis(format=show))
     lines = base.mark_line(strokeWidth=1.5).encode(y=y)
     ends = base.mark_rule().encode(y=alt.Y("value_low:Q", title=None), y2="value_high:Q")
-    columns = [Column("clients"), Column("name"), Column("value", "value (95 % interval)", show)]
+    columns = [Column("clients"), Column("name"), Column("value", show=show)]
     dots = base.mark_point(size=60, filled=True).encode(y=y, tooltip=tooltip(*columns))
     rings = chart().transform_filter("datum.moved").mark_point(size=180, color="black")
     drawn = lines + ends + dots + rings.encode(x=x, y=y)

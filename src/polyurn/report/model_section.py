@@ -29,7 +29,7 @@ from polyurn.report.charts import (
     tooltip,
 )
 from polyurn.report.material import Material
-from polyurn.report.parts import Figure, Panel, Section, Table, crossed
+from polyurn.report.parts import Figure, Panel, Section, Table, pivot_table
 from polyurn.report.population_section import SizeCurve, sizes_figure
 from polyurn.server.fit_results import Fit, StartPath
 from polyurn.wording import capital, counted
@@ -230,7 +230,7 @@ def _profiles(mdm: MDM, rows: Rows) -> Figure:
             + (f" The {MOST_CATEGORIES} most frequent of {mdm.n_categories:,}." if some else "")
         ),
         panels=(Panel(spec_of(drawn, rows, height=height)),),
-        table=crossed(
+        table=pivot_table(
             "Expected share of each category", rows, Column("category"), "component", _SHARES
         ),
         wide=True,
@@ -286,7 +286,7 @@ def _distinctive(mdm: MDM, rows: Rows) -> Figure:
             f"expected share in each component{_first(mdm)}."
         ),
         panels=(Panel(spec_of(spans + dots, rows, height=steps(rows, "category", 24))),),
-        table=crossed(
+        table=pivot_table(
             "Categories that tell components apart",
             rows,
             Column("category"),

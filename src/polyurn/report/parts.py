@@ -41,7 +41,7 @@ class Table:
         return cls(caption, head, tuple(tuple(c.cell(row) for c in columns) for row in rows))
 
 
-def crossed(
+def pivot_table(
     caption: str,
     rows: Rows,
     by: Column,
@@ -55,7 +55,7 @@ def crossed(
     `value` has the title and format of these columns. Where there is no row it is 0.
 
     >>> rows = [{"a": "x", "b": "1", "n": 2}, {"a": "x", "b": "2", "n": 3}]
-    >>> crossed("", rows, Column("a"), "b", Column("n", "no. {}", "d"))
+    >>> pivot_table("", rows, Column("a"), "b", Column("n", "no. {}", "d"))
     Table(caption='', head=('a', 'no. 1', 'no. 2'), rows=(('x', '2', '3'),), open=False)
     """
     keys = [(over, name) for name in (names_of(rows, over) if names is None else names)]

@@ -27,7 +27,7 @@ from polyurn.report.charts import (
     tooltip,
 )
 from polyurn.report.material import Material
-from polyurn.report.parts import Figure, Panel, Section, Table, crossed
+from polyurn.report.parts import Figure, Panel, Section, Table, pivot_table
 from polyurn.report.tsne import tsne
 from polyurn.typed.declared import Floats, Ints, Seed
 from polyurn.wording import capital
@@ -344,7 +344,7 @@ def _strips(rows: Rows) -> Figure:
             "Simulated clients should look as mixed, or as pure, as true ones."
         ),
         panels=tuple(panels),
-        table=crossed(
+        table=pivot_table(
             "What single clients hold",
             one_by_one,
             Column("who", "client"),

@@ -133,13 +133,18 @@ def _profile(metric: str, profiles: dict[str, Rows]) -> Figure:
     words = {name: name.replace("_", " ") for name in profiles}
     rows = [{"setting": words[name], **row} for name, mine in profiles.items() for row in mine]
     others = "; for each value, the best over the other settings" if len(profiles) > 1 else ""
+    diverged = (
+        "far beyond the worst as the best is from it"
+        if metric == LOSS
+        else "0, or beyond the worst where some are negative"
+    )
     title = f"{metric.capitalize()} against each hyper-parameter"
     return Figure(
         name="profile",
         title=title,
         says=(
             "The mean of the last half of a run’s evaluations; mean over seeds with its standard "
-            f"error{others}. True clients are dotted. A run that diverged counts as worse than any."
+            f"error{others}. True clients are dotted. A run that diverged counts as {diverged}."
         ),
         panels=tuple(
             Panel(_profile_chart(mine, name=words[name], metric=metric), words[name])

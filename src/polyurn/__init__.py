@@ -13,7 +13,7 @@ with open(f"{__path__[0]}/__init__.pyi", encoding="utf-8") as _stub:
     _imports = [line.split() for line in _stub if line.startswith("from polyurn.")]
 _HOME = {name: module for _, module, _, name, _, _ in _imports}
 
-__all__ = sorted(_HOME.keys() - {"select"})  # noqa: PLE0605 - select is deprecated
+__all__ = sorted(_HOME)  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> object:

@@ -25,7 +25,6 @@ from polyurn.comparison.summaries import fitted_dirichlet as fitted_dirichlet
 from polyurn.comparison.summaries import heterogeneity as heterogeneity
 from polyurn.counts import drop_empty as drop_empty
 from polyurn.integrations.fit_tables import fit as fit
-from polyurn.integrations.fit_tables import select as select
 from polyurn.integrations.frames import TableFeatures as TableFeatures
 from polyurn.integrations.frames import table_features as table_features
 from polyurn.model.mdm import MDM as MDM

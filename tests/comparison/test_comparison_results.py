@@ -40,7 +40,6 @@ ROWS = st.builds(
     auc=st.none() | ESTIMATES,
     size_distance=NUMBERS,
     size_ratio=NUMBERS,
-    size_ks=NUMBERS,
     n_shared=COUNTS,
     heterogeneity=HETEROGENEITY,
     dispersion=st.none() | st.builds(Dispersion, ESTIMATES, ESTIMATES),
@@ -76,7 +75,9 @@ def test_the_comparisons_that_we_keep_are_read_as_they_stand():
     for record in records:
         read = Comparison.from_dict(record).to_dict()
         for row, kept in zip(read["rows"], record["rows"], strict=True):
-            kept.setdefault("n_expected", None)  # some that we keep are older
+            # Some that we keep are older: without the one, and with a measure that is gone.
+            kept.setdefault("n_expected", None)
+            kept.pop("size_ks")
             assert row["n_expected"] == kept["n_expected"]
         assert {**read, "standing": ""} == {**record, "standing": ""}
 

@@ -93,12 +93,3 @@ def test_a_table_of_one_client_is_one_clear_line():
     with pytest.raises(ParameterError, match=r"held_out=0\.2 needs 25 clients or more"):
         pu.fit(COUNTS[:1], rng=0)
     assert "1 client is few" in pu.fit(COUNTS[:1], n_components=1, rng=0).caution
-
-
-def test_select_is_an_alias_for_one_release():
-    with pytest.warns(DeprecationWarning, match="fit"):
-        old = pu.select(
-            pu.LocalAggregator(COUNTS, rng=0), [1, 2], n_categories=5, max_size=100, rng=1
-        )
-    assert [one.n_components for one in old.candidates] == [1, 2]
-    assert "select" not in pu.__all__

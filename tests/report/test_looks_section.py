@@ -21,7 +21,7 @@ def looks():
 def test_every_look_has_its_weights_with_intervals(looks):
     rows = look_rows("component", looks)
     assert [(row["look"], row["name"]) for row in rows] == [(1, "1"), (1, "2"), (2, "1"), (2, "2")]
-    assert all(row["low"] < row["value"] < row["high"] for row in rows)
+    assert all(row["value"].low < row["value"].value < row["value"].high for row in rows)
 
 
 def test_sizes_that_hardly_occur_are_not_drawn(looks):

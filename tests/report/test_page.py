@@ -243,6 +243,6 @@ def test_no_page_gives_two_ranges_for_one_energy_ratio():
     low, high = (f"{end:.2f}" for end in mdm.energy_null)
     of_splits = f"{measured.floors.energy:.2f}"
     assert of_splits != f"{low} to {high}"
-    assert words.count(f"{low} to {high}") == 3  # the card, and two tables
+    assert words.count(f"{low} to {high}") == 2  # the card, and the table
     assert of_splits not in words
     assert of_splits not in str(measured)

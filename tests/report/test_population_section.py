@@ -8,15 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyurn.errors import ParameterError
 from polyurn.report.population_section import (
     MEASURES,
     N_COLOURS,
     distance_rows,
     floor_rows,
     joint_plane,
-    neighbour_rows,
-    population_size_rows,
+    population_sizes,
     strip_categories,
     strip_rows,
 )
@@ -39,15 +37,11 @@ def test_a_strip_is_a_whole_client(seed, n_categories):
 
 def test_the_curve_of_sizes_goes_through_the_median():
     counts = {"a": np.diag(np.arange(1, 12))}
-    rows = population_size_rows(counts)
-    assert [row["size"] for row in rows if row["share"] == 0.5] == [6]
-
-
-def test_neighbours_of_mixed_populations_are_mixed():
-    rng = np.random.default_rng(0)
-    places = {name: rng.normal(size=(200, 2)) for name in ("a", "b")}
-    shares = [row["share"] for row in neighbour_rows(places)]
-    assert np.abs(np.array(shares) - 0.5).max() < 0.05
+    figure = population_sizes(counts)
+    rows = figure.panels[0].spec["datasets"]["rows"]
+    assert min(row["size"] for row in rows if row["share"] >= 0.5) == 6
+    assert (rows[0]["size"], rows[0]["share"], rows[-1]["share"]) == (1, 0.0, 1.0)
+    assert figure.table.rows == (("a", "2", "3", "6", "9", "10", "6.0"),)
 
 
 def test_clients_of_one_kind_stay_together_in_the_plane():
@@ -55,14 +49,9 @@ def test_clients_of_one_kind_stay_together_in_the_plane():
         "left": np.tile([20, 1, 1], (30, 1)) + np.arange(30)[:, None] % 3,
         "right": np.tile([1, 1, 20], (30, 1)) + np.arange(30)[:, None] % 3,
     }
-    rows = neighbour_rows(joint_plane(kinds, rng=0))
-    own = [row["share"] for row in rows if row["population"] == row["neighbour"]]
-    assert min(own) > 0.95
-
-
-def test_a_plane_of_three_clients_is_refused():
-    with pytest.raises(ParameterError, match="at least four clients for a plane, got 3"):
-        joint_plane({"a": np.eye(3, dtype=int)})
+    left, right = joint_plane(kinds, rng=0).values()
+    apart = np.linalg.norm(left[:, None] - right[None], axis=2).min()
+    assert apart > np.linalg.norm(left[:, None] - left[None], axis=2).max() / 4
 
 
 def test_only_finite_distances_and_floors_are_drawn():

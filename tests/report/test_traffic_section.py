@@ -5,12 +5,8 @@ from dataclasses import replace
 import pytest
 
 from polyurn.report.provenance_section import (
-    MOST_KINDS,
     MOST_NODES,
-    MOST_ODD,
-    OTHER,
     round_rows,
-    shown_nodes,
     traffic_section,
     what_the_server_saw,
 )
@@ -23,42 +19,11 @@ def test_questions_that_differ_in_their_numbers_only_are_of_one_kind():
     assert asked == ["survey, score", "group", "expect", "expect", "expect", "expect, score"]
 
 
-def test_there_are_no_more_kinds_than_shapes_however_many_a_file_has():
-    kinds = [(f"question {chr(97 + i)}", 5) for i in range(MOST_KINDS + 4)]
-    asked = [row["asked"] for row in round_rows(traffic_case(kinds=kinds))]
-    assert len(set(asked)) == MOST_KINDS
-    assert asked[-5:] == [OTHER] * 5
-    as_many = [row["asked"] for row in round_rows(traffic_case(kinds=kinds[:MOST_KINDS]))]
-    assert OTHER not in as_many
-
-
 def test_the_rows_of_the_rounds_add_up_to_all_bytes():
     record = traffic_case()
     rows = round_rows(record)
     assert sum(row["up"] for row in rows) == record.bytes_up
     assert sum(row["down"] for row in rows) == record.bytes_down
-
-
-@pytest.mark.parametrize("n_nodes", [3, MOST_NODES])
-def test_every_node_of_a_small_federation_has_a_row(n_nodes):
-    record = traffic_case(n_nodes)
-    shown = shown_nodes(record)
-    assert (shown.own, shown.alike, shown.more) == (record.nodes, (), ())
-
-
-@pytest.mark.parametrize("odd", [0, 4, MOST_ODD, 60])
-def test_of_a_large_federation_each_node_is_shown_or_counted_once(odd):
-    record = traffic_case(500, odd=odd)
-    shown = shown_nodes(record)
-    assert len(shown.own) == min(odd, MOST_ODD)
-    assert len(shown.more) == max(odd - MOST_ODD, 0)
-    assert all(node.excluded or node.refused for node in (*shown.own, *shown.more))
-    assert sorted((*shown.own, *shown.alike, *shown.more), key=lambda n: -n.node) == [*record.nodes]
-
-
-def test_benched_nodes_come_before_those_whose_replies_were_not_used():
-    shown = shown_nodes(traffic_case(500, odd=4))
-    assert [node.excluded is None for node in shown.own] == [False, False, True, True]
 
 
 def test_the_smallest_sum_is_said_and_rounds_without_one_do_not_count():
@@ -147,17 +112,16 @@ def test_a_run_that_asked_nobody_has_neither_chart_nor_table():
     assert dict(found.facts)["Rounds"].startswith("0 sums in 0 attempts; 0 exchanges")
 
 
-def test_both_charts_draw_every_round_and_each_kind_has_a_colour_and_a_shape_of_its_own():
+def test_the_chart_draws_every_round_and_each_kind_has_a_colour_and_a_shape_of_its_own():
     (figure,) = section(traffic_case()).figures
-    assert [panel.title for panel in figure.panels] == ["from nodes", "to nodes"]
-    for panel in figure.panels:
-        assert len(panel.spec["datasets"]["rows"]) == len(KINDS)
-        heads = panel.spec["layer"][1]["encoding"]
-        for channel in ("color", "shape"):
-            assert heads[channel]["scale"]["domain"] == [
-                "survey, score", "group", "expect", "expect, score",
-            ]  # fmt: skip
-            assert len(set(heads[channel]["scale"]["range"])) == 4
+    (panel,) = figure.panels
+    assert len(panel.spec["datasets"]["rows"]) == len(KINDS)
+    heads = panel.spec["layer"][1]["encoding"]
+    for channel in ("color", "shape"):
+        assert heads[channel]["scale"]["domain"] == [
+            "survey, score", "group", "expect", "expect, score",
+        ]  # fmt: skip
+        assert len(set(heads[channel]["scale"]["range"])) == 4
     assert len(figure.table.rows) == len(KINDS)
     assert "“survey”: how clients vary" in figure.says
 
@@ -179,16 +143,30 @@ def test_the_table_of_nodes_says_who_was_benched_and_why_and_whose_replies_were_
     )
 
 
+@pytest.mark.parametrize("n_nodes", [3, MOST_NODES])
+def test_every_node_of_a_small_federation_has_a_row(n_nodes):
+    (table,) = section(traffic_case(n_nodes)).tables
+    assert [row[0] for row in table.rows] == [f"ward {i + 1}" for i in range(n_nodes)]
+
+
+@pytest.mark.parametrize("odd", [4, MOST_NODES, 60])
+def test_of_a_large_federation_odd_nodes_have_a_row_excluded_ones_first(odd):
+    (table,) = section(traffic_case(500, odd=odd)).tables
+    assert table.caption.startswith("The 500 nodes; a row each for those that were excluded")
+    *own, others = table.rows
+    assert len(own) == min(odd, MOST_NODES)
+    excluded = [row[2] != "–" for row in own]
+    assert excluded == sorted(excluded, reverse=True)
+    assert others[0] == f"{500 - len(own)} others"
+
+
 def test_the_table_of_many_nodes_ends_with_the_others_together():
     (table,) = section(traffic_case(500, odd=60)).tables
-    assert table.caption.startswith("The 500 nodes; a row each for those that were excluded")
-    assert len(table.rows) == 12
-    more, others = table.rows[-2:]
-    assert more[0] == "50 more of these"
-    assert more[2:] == (
-        "it did not reply in time (20×)",
+    assert table.rows[-1] == (
+        "476 others",
+        "1 to 6",
+        "it did not reply in time (6×)",
         "a reply to an earlier message (90×), it answered twice (30×)",
     )
-    assert others == ("440 others", "6", "–", "–")
     (calm,) = section(traffic_case(500, odd=0)).tables
     assert calm.rows == (("500 nodes", "6", "–", "–"),)

@@ -307,13 +307,12 @@ def population_tables(
 
 def styles_table(rows: Sequence["StyleRow"]) -> Table:
     """One line per population: how much its clients differ in style."""
-    heads = ("by client", "by label", "with labels (chance)")
+    heads = ("by client", "by label")
     lines = []
     for row in rows:
         cells = [row.name]
         for found in (row.directions, row.features):
-            tie = f"{found.label_effect:.2f} ({found.label_effect_floor:.2f})"
-            cells += [f"{found.by_client:.2f}", f"{found.by_label:.2f}", tie]
+            cells += [f"{found.by_client:.2f}", f"{found.by_label:.2f}"]
         lines.append(cells)
     columns = [f"{head}, {where}" for where in ("directions", "features") for head in heads]
     title = "how much clients differ in style; 1 is chance"

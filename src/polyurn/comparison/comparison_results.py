@@ -43,8 +43,6 @@ class Likeness:
         Of a classifier that tells simulated from true clients; 0.5 is perfect.
     size_distance, size_ratio : float
         Wasserstein-1 distance of the sizes, in points, and its ratio.
-    size_ks : float
-        The Kolmogorov-Smirnov statistic of the sizes, 0 to 1.
     n_shared : int
         How many of the true clients that were compared have a client of this population with the very
         same histogram.
@@ -67,7 +65,6 @@ class Likeness:
     auc: Estimate | None
     size_distance: float
     size_ratio: float
-    size_ks: float
     n_shared: Count
     heterogeneity: Heterogeneity
     dispersion: Dispersion | None
@@ -143,7 +140,7 @@ class Comparison(Plotted):
     def verdict(self) -> str:
         """Whether simulated clients are like true ones, by energy, a classifier, and who was fitted.
 
-        Only a classifier that tried, on enough clients that were held out, says that nothing tells them.
+        It says that they cannot be told apart only if a classifier tried, on enough held-out clients.
         """
         row, who = self.simulated, f"simulated clients ({self.simulated.name})"
         low, high = row.energy_null
@@ -256,24 +253,18 @@ _UNSEEN = 3
 
 def _measures(row: Likeness) -> dict[str, str]:
     """What tables say about a population, in their order."""
+    low, high = row.energy_null
     return {
         "clients": f"{row.n_clients:,}",
         "log-likelihood ± 95 %": with_error(row.log_likelihood),
         "given size ± 95 %": with_error(row.log_likelihood_given_size),
-        "energy, ratio [range of 1]": in_range(row),
+        "energy, ratio [range of 1]": f"{short(row.energy_ratio)} [{low:.2f} to {high:.2f}]",
         "sliced Wasserstein, ratio": short(row.sliced_wasserstein_ratio),
         "AUC ± 95 % (0.5: perfect)": with_error(row.auc, 2),
         "sizes, ratio": short(row.size_ratio),
         "sizes, points apart": short(row.size_distance),
-        "sizes, KS": f"{row.size_ks:.3f}",
         **_heterogeneity_measures(row.heterogeneity),
     }
-
-
-def in_range(row: Likeness) -> str:
-    """The energy ratio, and the range of 95 % of as many true clients: the one that is ever shown."""
-    low, high = row.energy_null
-    return f"{short(row.energy_ratio)} [{low:.2f} to {high:.2f}]"
 
 
 def _heterogeneity_measures(summary: Heterogeneity) -> dict[str, str]:

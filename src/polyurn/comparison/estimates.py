@@ -1,6 +1,6 @@
 """A number with its interval, and the bootstrap over clients that gives it one.
 
-What the number measures is the business of whoever asks.
+It does not know what the number measures.
 """
 
 import math

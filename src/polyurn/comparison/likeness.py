@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import ks_2samp, rankdata
+from scipy.stats import rankdata
 
 from polyurn.comparison import distances
 from polyurn.comparison.client_splits import ClientSplit
@@ -61,7 +61,7 @@ def two_sample_auc(
     auc = (ones.mean() + zeros.mean()) / 2  # equal but for folds of unequal sizes
     variance = ones.var(ddof=1) / len(ones) + zeros.var(ddof=1) / len(zeros)
     error = 1.96 * np.sqrt(variance * (1 + n_folds / (n_folds - 1)))
-    return Estimate(float(auc), float(max(auc - error, 0)), float(min(auc + error, 1)))
+    return Estimate.around(auc, error, 0, 1)
 
 
 def _placements(scores: Floats, others: Floats) -> Floats:
@@ -198,7 +198,6 @@ def compare(
             auc=auc,
             size_distance=distances.wasserstein_distance(drawn.sizes, true.sizes),
             size_ratio=distances.wasserstein_ratio(drawn.sizes, true.sizes, floors.sizes),
-            size_ks=float(ks_2samp(drawn.sizes[:, 0], true.sizes[:, 0], method="asymp").statistic),
             n_shared=sum(client in drawn_bytes for client in true_bytes),
             heterogeneity=heterogeneity(drawn.counts, n_bootstrap=n_bootstrap, rng=rng),
             dispersion=None,

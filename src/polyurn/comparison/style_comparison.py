@@ -3,14 +3,13 @@
 With r the residual of a point, its features less the mean of its label, a client of n points has the
 index n |mean r|² / tr Cov(r): 1 on average for clients whose points are drawn at random given their
 labels, and more for clients that differ in style. The same goes for the points of one client and label.
-Whether label and style go together is a correlation between clients. Nobody is given points here.
+Nothing is fitted or drawn here.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import orth
 
 from polyurn.comparison.estimates import Estimate, mean_estimate, resample_weights
 from polyurn.errors import ParameterError
@@ -19,16 +18,11 @@ from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import finite_array, ids_of
 from polyurn.typed.declared import Floats, Ints, Seed
 
-# Clients are given each other's label shares so often to see how large a correlation is by chance.
-_N_PERMUTATIONS = 20
-# Singular values below this share of the largest are rounding: label shares sum to one.
-_ROUNDING = 1e-9
-
 
 @checked
 @dataclass(frozen=True)
 class StyleDispersion:
-    """How much clients differ in style; 1 is the noise floor of the first two.
+    """How much clients differ in style; 1 is the noise floor.
 
     Attributes
     ----------
@@ -38,18 +32,11 @@ class StyleDispersion:
     by_label : Estimate
         The same for the points of each client and label, where there are two or more; tr Cov(r) is that
         of the label. Averaged over clients and labels; resampled by client.
-    label_effect : float
-        The largest correlation between clients of a combination of label shares with one of mean
-        residuals (Hotelling's first canonical correlation, 1936).
-    label_effect_floor : float
-        What it is on average when clients are given each other's label shares.
     """
 
     n_clients: int
     by_client: Estimate
     by_label: Estimate
-    label_effect: float
-    label_effect_floor: float
 
 
 @dataclass(frozen=True)
@@ -135,13 +122,10 @@ def style_dispersion(
     counts = n_held.reshape(n_clients, n_labels)
     enough = (counts >= 2) & (spreads > 0)
     index = np.where(enough, index / np.where(spreads > 0, spreads, 1.0), 0.0)
-    correlation, floor = _canonical_correlation(counts / sizes[:, None], means, rng)
     return StyleDispersion(
         n_clients=n_clients,
         by_client=mean_estimate(by_client, weights),
         by_label=_ratio_estimate(index.sum(axis=1), enough.sum(axis=1), weights),
-        label_effect=correlation,
-        label_effect_floor=floor,
     )
 
 
@@ -160,17 +144,3 @@ def _ratio_estimate(sums: Floats, counts: Ints, weights: Floats) -> Estimate:
     draws = weights[drawn > 0] @ sums / drawn[drawn > 0]
     low, high = np.quantile(draws, [0.025, 0.975])
     return Estimate(float(sums.sum() / counts.sum()), float(low), float(high))
-
-
-def _canonical_correlation(
-    shares: Floats, means: Floats, rng: np.random.Generator
-) -> tuple[float, float]:
-    """The first canonical correlation of label shares and mean residuals, and that of chance."""
-    left, right = (orth(rows - rows.mean(axis=0), rcond=_ROUNDING) for rows in (shares, means))
-    if 0 in (left.shape[1], right.shape[1]):
-        return 0.0, 0.0
-    found = float(np.linalg.norm(left.T @ right, 2))
-    chance = [
-        float(np.linalg.norm(rng.permutation(left).T @ right, 2)) for _ in range(_N_PERMUTATIONS)
-    ]
-    return min(found, 1.0), min(float(np.mean(chance)), 1.0)

@@ -4,7 +4,6 @@ A table is played in this process, and its bounds are its own unless they are de
 clients are elsewhere, and their bounds have to be declared. `server/fitting.py` does the rest.
 """
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
@@ -164,12 +163,6 @@ def fit(
         on_round=on_round,
     )  # fmt: skip
     return replace(found.named(names), taken=taken)
-
-
-def select(aggregator: Aggregator, n_components: Components, **others: Any) -> Fit:
-    """Deprecated: `fit` chooses, too."""
-    warnings.warn("select is now part of fit(clients, n_components=...)", DeprecationWarning, 2)
-    return fit(aggregator, n_components=n_components, **others)
 
 
 def _is_aggregator(clients: object) -> bool:

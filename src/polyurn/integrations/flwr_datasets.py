@@ -5,15 +5,13 @@ They read the columns that they partition by; how points are given is `partition
 
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, Self
-
-import numpy as np
+from functools import cached_property, partial
+from typing import Self
 
 from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.integrations.huggingface import client_dataset, dataset_features, dataset_labels
 from polyurn.model.mdm import MDM, Relabelled
-from polyurn.model.names import Labels, Match, check_own, names_of, positions
+from polyurn.model.names import Labels, Match
 from polyurn.model.populations import Population, check_population
 from polyurn.model.relabelling import Rule
 from polyurn.model.style import Style
@@ -21,7 +19,6 @@ from polyurn.partitioning.assign import Shortfall, cover, partition
 from polyurn.partitioning.result import Partition
 from polyurn.storage.models import ZOO, load
 from polyurn.storage.partitions import load_partition
-from polyurn.typed.declared import Ints
 from polyurn.zoo.federations import like
 
 try:
@@ -84,7 +81,7 @@ class FixedPartitioner(Partitioner):  # type: ignore[misc,unused-ignore]
 
     def __init__(self, partition: Partition) -> None:
         super().__init__()
-        self._partition: Partition | None = partition
+        self._partition = partition
 
     def load_partition(self, partition_id: int) -> Dataset:
         """The data of one client, as a selection from the dataset."""
@@ -102,7 +99,6 @@ class FixedPartitioner(Partitioner):  # type: ignore[misc,unused-ignore]
     @property
     def partition(self) -> Partition:
         """Which rows each client holds."""
-        assert self._partition is not None
         return self._partition
 
 
@@ -114,12 +110,10 @@ class MDMPartitioner(FixedPartitioner):
     Parameters
     ----------
     population : Population
-        Who the clients are: an MDM, say. Its categories are found in the column by their names, which
+        Who the clients are: an MDM, say. Its `categories` are found in the column by their names, which
         a ClassLabel has, and texts are; one without names fits a column of numbers.
     partition_by : str or sequence of str
         The column with the modelled feature; several are crossed.
-    categories : sequence of str, optional
-        The names of the population's categories, in its order, if it has none itself.
     match : mapping of str to str, or "position", optional
         What the categories are called in the data, as in `dataset_labels`.
     num_partitions : int, optional
@@ -148,7 +142,6 @@ class MDMPartitioner(FixedPartitioner):
         population: Population,
         partition_by: str | Sequence[str] = "label",
         *,
-        categories: Sequence[str] | None = None,
         match: Match | None = None,
         num_partitions: int | None = None,
         replace: bool = True,
@@ -158,24 +151,26 @@ class MDMPartitioner(FixedPartitioner):
         seed: int = 42,
     ) -> None:
         Partitioner.__init__(self)
-        if num_partitions is not None and num_partitions < 1:
+        self._give: Callable[..., Partition]
+        if num_partitions is None:
+            self._give = partial(cover, rng=seed)
+            if not (replace and shortfall == "reuse"):
+                raise ParameterError(
+                    "without num_partitions each row is given once: leave out replace and shortfall, or "
+                    "say how many partitions"
+                )
+        elif num_partitions < 1:
             raise ParameterError(f"expected at least one partition, got {num_partitions}")
-        if num_partitions is None and not (replace and shortfall == "reuse"):
-            raise ParameterError(
-                "without num_partitions each row is given once: leave out replace and shortfall, or "
-                "say how many partitions"
+        else:
+            self._give = partial(
+                partition, n_clients=num_partitions, replace=replace, shortfall=shortfall, rng=seed
             )
         self._population = check_population(population)
         self._partition_by = partition_by
-        self._categories = check_own(categories, population, population.n_categories)
         self._match = match
         self._n_clients = num_partitions
-        self._replace = replace
-        self._shortfall = shortfall
         self._style = style
         self._features = features
-        self._seed = seed
-        self._partition = None
         self._relabel: Callable[[Labels], MDM | Relabelled] | None = None
 
     @classmethod
@@ -214,7 +209,6 @@ class MDMPartitioner(FixedPartitioner):
         partitioner = cls(
             check_population(population), partition_by, num_partitions=num_partitions, seed=seed
         )
-        partitioner._categories = None  # those of the data
         partitioner._relabel = partial(like, federation, match=match, mean_size=mean_size, rng=seed)
         return partitioner
 
@@ -223,36 +217,13 @@ class MDMPartitioner(FixedPartitioner):
         """How many clients there are."""
         return len(self.partition) if self._n_clients is None else self._n_clients
 
-    @property
+    @cached_property
     def partition(self) -> Partition:
         """Which rows each client holds, with its report."""
-        if self._partition is None:
-            self._partition = self._cut()
-        return self._partition
-
-    def _cut(self) -> Partition:
-        rng = np.random.default_rng(self._seed)
+        labels = dataset_labels(self.dataset, self._partition_by)
+        population = self._population if self._relabel is None else self._relabel(labels)
         columns = self._features
-        given: dict[str, Any] = {
-            "style": self._style,
-            "features": None if columns is None else dataset_features(self.dataset, columns),
-            "rng": rng,
-        }
-        found = dataset_labels(self.dataset, self._partition_by)
-        if self._relabel is not None:
-            self._population = self._relabel(found)
-        labels: Labels | Ints = found
-        if self._categories is None or names_of(self._population) is not None:
-            given["match"] = self._match
-        else:  # the population is named here
-            labels = positions(found.categories, self._categories, self._match)[found.labels]
-        if self._n_clients is None:
-            return cover(labels, self._population, **given)
-        return partition(
-            labels,
-            self._population,
-            n_clients=self._n_clients,
-            replace=self._replace,
-            shortfall=self._shortfall,
-            **given,
+        features = None if columns is None else dataset_features(self.dataset, columns)
+        return self._give(
+            labels, population, match=self._match, style=self._style, features=features
         )

@@ -273,9 +273,8 @@ def _best(counts: Ints, weights: Floats, logs: Floats) -> Floats:
     n = counts.sum(axis=1)
 
     def value(logs: Floats) -> tuple[float, Floats]:
-        alpha = np.exp(
-            logs
-        )  # without the multinomial coefficient: an optimum does not depend on it
+        # Without the multinomial coefficient: an optimum does not depend on it.
+        alpha = np.exp(logs)
         rises = (gammaln(counts + alpha) - gammaln(alpha)).sum(axis=1)
         energy = float(weights @ (gammaln(n + alpha.sum()) - gammaln(alpha.sum()) - rises))
         return energy - _log_prior(logs), _gradient(counts, weights, logs)

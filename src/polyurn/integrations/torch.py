@@ -3,7 +3,7 @@
 Nothing is copied, loaded or trained here.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, overload
 
 from polyurn.errors import MissingDependencyError
@@ -51,9 +51,6 @@ class ClientSubsets(Sequence[Subset[Any]]):
         if isinstance(client, slice):
             return [self[i] for i in range(*client.indices(len(self)))]
         return Subset(self.dataset, self.partition[client].tolist())
-
-    def __iter__(self) -> Iterator[Subset[Any]]:
-        return (self[client] for client in range(len(self)))
 
     def __repr__(self) -> str:
         return f"ClientSubsets(n_clients={len(self)})"

@@ -16,6 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from polyurn.comparison.estimates import Estimate
 from polyurn.errors import MissingDependencyError, ParameterError
 
 try:
@@ -24,7 +25,7 @@ try:
 except ImportError as error:
     raise MissingDependencyError(error.name or "altair", "report", "a report") from error
 
-# One mark of a chart, or one line of a table.
+# One mark of a chart, or one line of a table; some of its values may be an `Estimate`.
 Row: TypeAlias = dict[Any, Any]
 Rows: TypeAlias = list[Row]
 Spec: TypeAlias = dict[str, Any]
@@ -139,8 +140,23 @@ def spec_of(drawn: alt.Chart | alt.LayerChart, rows: Rows, *, height: int, **mor
         "config": _THEME,
         "autosize": {"type": "fit-x", "contains": "padding"},
         "params": [*spec.get("params", ()), {"name": SHOWN, "value": names}],
-        "datasets": {"rows": rows, **more},
+        "datasets": {"rows": [_flat(row) for row in rows], **more},
     }
+
+
+def _flat(row: Row) -> Row:
+    """A row with three fields for an estimate, `weight`, `weight_low` and `weight_high`.
+
+    They are None where they are not finite.
+    """
+    flat: Row = {}
+    for field, value in row.items():
+        if isinstance(value, Estimate):
+            ends = {"": value.value, "_low": value.low, "_high": value.high}
+            flat |= {f"{field}{end}": at if math.isfinite(at) else None for end, at in ends.items()}
+        else:
+            flat[field] = value
+    return flat
 
 
 def names_of(rows: Rows, field: str) -> list[Any]:
@@ -210,20 +226,6 @@ def rounds(*, padding: int, **axis: Any) -> alt.X:
     """An axis of whole rounds."""
     scale = alt.Scale(zero=False, nice=False, padding=padding)
     return alt.X("round:Q", scale=scale, axis=alt.Axis(tickMinStep=1, format="d", **axis))
-
-
-def size_curves(rows: Rows, *, of: str, height: int, **channels: Any) -> Spec:
-    """The share of clients that hold at most so many points, a line for each of their kinds."""
-    sizes = [row["size"] for row in rows]
-    wide = max(sizes) > 20 * max(min(sizes), 1)
-    scale = {"type": "log", "nice": False} if wide else {"zero": False, "nice": False}
-    base = chart(hides=of == "population").encode(
-        x=measured(alt.X, "size", "points of a client", SHORT, **scale),
-        y=measured(alt.Y, "share", "clients with at most so many", "~%"),
-        tooltip=tooltip(of, ("size", ",.0f"), ("share", ".1%")),
-        **channels,
-    )
-    return spec_of(base.mark_line(interpolate="step-after", strokeWidth=2.5), rows, height=height)
 
 
 def keyed(

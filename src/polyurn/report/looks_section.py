@@ -1,6 +1,5 @@
 """Looks at clients: what they are like, and over time weights, sizes, fit and the unexplained."""
 
-import math
 from collections.abc import Iterable
 
 import altair as alt
@@ -79,18 +78,16 @@ def _estimates(
     name: str, title: str, says: str, names: Iterable[str], values: Iterable[Estimate], show: str
 ) -> Figure:
     """Numbers with their intervals, one under the other; an end that is not finite is not drawn."""
-    rows: Rows = [
-        {"name": one, **{k: v if math.isfinite(v) else None for k, v in vars(of).items()}}
-        for one, of in zip(names, values, strict=True)
-    ]
+    rows = [{"name": one, "value": of} for one, of in zip(names, values, strict=True)]
     drawn = rows[:_MOST_CATEGORIES]
-    columns = [Column(field, show=show.replace("~", "")) for field in ("value", "low", "high")]
-    base = chart().encode(y=listed("name"))
-    ends = base.mark_rule(color=ACCENT).encode(x=measured(alt.X, "low", None), x2="high:Q")
-    x = measured(alt.X, "value", None, show)
-    dots = base.mark_point(color=ACCENT).encode(x=x, tooltip=tooltip("name", *columns))
+    columns = [Column("name"), Column("value", show=show.replace("~", ""))]
+    base = chart().encode(y=listed("name"), tooltip=tooltip(*columns))
+    ends = base.mark_rule(color=ACCENT).encode(
+        x=measured(alt.X, "value_low", None), x2="value_high:Q"
+    )
+    dots = base.mark_point(color=ACCENT).encode(x=measured(alt.X, "value", None, show))
     panel = Panel(spec_of(ends + dots, drawn, height=steps(drawn, "name", 22)))
-    return Figure(name, title, says, Table.of(title, rows, [Column("name"), *columns]), (panel,))
+    return Figure(name, title, says, Table.of(title, rows, columns), (panel,))
 
 
 def looks_section(material: Material) -> Section | None:
@@ -117,8 +114,7 @@ def look_rows(block: Block, looks: tuple[LookEntry, ...]) -> Rows:
     rows: Rows = [
         {
             "look": i, "clients": one.clients, "when": one.when, "name": change.name,
-            "value": change.now.value, "low": change.now.low, "high": change.now.high,
-            "moved": change.moved,
+            "value": change.now, "moved": change.moved,
         }
         for i, one in enumerate(looks, start=1)
         for change in one.drift.changes
@@ -143,12 +139,11 @@ def _figure(block: Block, looks: tuple[LookEntry, ...]) -> Figure | None:
     base = chart().encode(x=x, **keyed("name", names_of(rows, "name")))
     y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False), axis=alt.Axis(format=show))
     lines = base.mark_line(strokeWidth=1.5).encode(y=y)
-    ends = base.mark_rule().encode(y=alt.Y("low:Q", title=None), y2="high:Q")
-    hints = tooltip("name", "clients", ("value", show), ("low", show), ("high", show))
-    dots = base.mark_point(size=60, filled=True).encode(y=y, tooltip=hints)
+    ends = base.mark_rule().encode(y=alt.Y("value_low:Q", title=None), y2="value_high:Q")
+    columns = [Column("clients"), Column("name"), Column("value", show=show)]
+    dots = base.mark_point(size=60, filled=True).encode(y=y, tooltip=tooltip(*columns))
     rings = chart().transform_filter("datum.moved").mark_point(size=180, color="black")
     drawn = lines + ends + dots + rings.encode(x=x, y=y)
-    columns = [Column(name, show=show) for name in ("value", "low", "high")]
-    table = Table.of(title, rows, [Column("look"), Column("clients"), Column("name"), *columns])
+    table = Table.of(title, rows, [Column("look"), *columns])
     panel = Panel(spec_of(drawn, rows, height=260))
     return Figure(f"looks-{block}", title, says, table, (panel,))

@@ -19,7 +19,7 @@ from polyurn.model.mdm import MDM
 from polyurn.model.names import Match, check_own, columns_of, laid, names_of
 from polyurn.model.style import Style
 from polyurn.model.style_coordinates import label_codes
-from polyurn.partitioning.assign import held_categories, partition
+from polyurn.partitioning.assign import dense, held_categories, partition
 from polyurn.partitioning.result import Partition, PartitionReport, StyleReport
 from polyurn.server.describing import ColumnDescription, Description
 from polyurn.server.fit_results import Fit
@@ -171,66 +171,55 @@ def tables_of(
     return tables, names
 
 
-def style_of(
-    given: Style | Saved[Style] | None, *, features: ArrayLike | None, labels: ArrayLike | None
-) -> StyleMaterial | None:
-    """A style and proxy points."""
-    if (features is None) != (labels is None) or (given is None and features is not None):
-        raise ParameterError(
-            "expected features and labels of the proxy points together with a style, and only then"
-        )
-    if given is None:
-        return None
-    saved = given if isinstance(given, Saved) else Saved(given)
-    space, proxy = saved.model.space, None
-    if features is not None and labels is not None:
-        held = numbers(features, "features")
-        coordinates = space.coordinates(held, labels)  # which checks both
-        codes = label_codes(labels, len(held), n_labels=space.n_labels)
-        proxy = ProxyPoints(held, codes, coordinates)
-    # Features of one column with lists have no names of their own.
-    named = saved.features is not None and len(saved.features) == space.n_features
-    return StyleMaterial(
-        style=saved.model,
-        labels=saved.categories or tuple(map(str, range(space.n_labels))),
-        features=saved.features if named else None,
-        provenance=saved.provenance,
-        proxy=proxy,
-    )
-
-
-def completed(
-    shown: StyleMaterial,
+def style_material(
+    saved: Saved[Style] | None,
+    features: ArrayLike | None,
+    labels: ArrayLike | None,
+    *,
     names: tuple[str, ...] | None,
     mdm: MDM | None,
     true: Counts | None,
     rng: np.random.Generator,
-    *,
-    named: bool,
-) -> StyleMaterial:
-    """A style with names for its labels, and clients of the model, or true ones, drawn with it.
+) -> StyleMaterial | None:
+    """A style, proxy points, and clients of the model, or true ones, drawn with it.
 
     A model may be of other categories than the style's labels; then there are no such clients.
     """
-    n_labels = shown.style.space.n_labels
-    if names is not None and len(names) == n_labels:
-        if named and shown.labels != names:
-            return shown
-        shown = replace(shown, labels=names)
-    counts: Counts | None = None
-    if mdm is not None and mdm.n_categories == n_labels:
-        counts = mdm.sample(MOST_CLIENTS, rng=rng)
-    elif mdm is None and true is not None and true.shape[1] == n_labels:
-        counts = some_of(true, rng=rng)
-    proxy = shown.proxy
-    if counts is None or proxy is None:
+    if (features is None) != (labels is None) or (saved is None and features is not None):
+        raise ParameterError(
+            "expected features and labels of the proxy points together with a style, and only then"
+        )
+    if saved is None:
+        return None
+    space = saved.model.space
+    names = names if names is not None and len(names) == space.n_labels else None
+    # Features of one column with lists have no names of their own.
+    named = saved.features is not None and len(saved.features) == space.n_features
+    shown = StyleMaterial(
+        style=saved.model,
+        labels=saved.categories or names or tuple(map(str, range(space.n_labels))),
+        features=saved.features if named else None,
+        provenance=saved.provenance,
+    )
+    if features is None or labels is None:
         return shown
-    wanted = held_categories(counts, proxy.labels)
+    held = numbers(features, "features")
+    coordinates = space.coordinates(held, labels)  # which checks both
+    codes = label_codes(labels, len(held), n_labels=space.n_labels)
+    shown = replace(shown, proxy=ProxyPoints(held, codes, coordinates))
+    counts: Counts | None = None
+    if mdm is not None and mdm.n_categories == space.n_labels:
+        counts = mdm.sample(MOST_CLIENTS, rng=rng)
+    elif mdm is None and true is not None and true.shape[1] == space.n_labels:
+        counts = some_of(true, rng=rng)
+    if counts is None or (names is not None and names != shown.labels):
+        return shown
+    wanted = held_categories(counts, codes)
     if wanted.shape[0] == 0:
         return shown
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StyleWarning)  # the page says it
-        drawn = partition(proxy.labels, wanted, style=shown.style, features=proxy.features, rng=rng)
+        drawn = partition(codes, wanted, style=shown.style, features=held, rng=rng)
     report = drawn.report
     assert report is not None
     assert report.style is not None
@@ -240,6 +229,4 @@ def completed(
 
 def some_of(counts: Counts, *, rng: np.random.Generator) -> Ints:
     """At most 300 clients, at random, as a dense table of shape (n_clients, n_categories)."""
-    chosen = counts[np.sort(rng.permutation(counts.shape[0])[:MOST_CLIENTS])]
-    dense = chosen if isinstance(chosen, np.ndarray) else chosen.toarray()
-    return np.asarray(dense, dtype=np.int64)
+    return dense(counts[np.sort(rng.permutation(counts.shape[0])[:MOST_CLIENTS])])

@@ -11,9 +11,9 @@ import altair as alt
 import numpy as np
 from scipy.special import rel_entr
 
+from polyurn.comparison.estimates import Estimate
 from polyurn.model.component_summary import FEW, HALF_WIDTH, many_components
 from polyurn.model.mdm import MDM
-from polyurn.model.sizes import SUM_TOLERANCE
 from polyurn.report import charts
 from polyurn.report.charts import (
     ACCENT,
@@ -29,17 +29,16 @@ from polyurn.report.charts import (
     tooltip,
 )
 from polyurn.report.material import Material
-from polyurn.report.parts import Figure, Panel, Section, Table, across, pivoted
+from polyurn.report.parts import Figure, Panel, Section, Table, pivot_table
+from polyurn.report.population_section import SizeCurve, sizes_figure
 from polyurn.server.fit_results import Fit, Round
-from polyurn.typed.declared import Floats, Ints
 from polyurn.wording import capital, counted
 
 # More lines than colours that an eye tells apart, and more columns than fit on a page.
 MOST_COMPONENTS, MOST_CATEGORIES = 8, 64
-_MOST_SIZES = 200
-_N_LEVELS = 180  # the tenths and quarters of the table among them
 _N_DISTINCTIVE = 12  # categories, at most
 _SHARE_SHOWN = 0.99  # of the difference between components
+_SHARES = Column("share", "component {}", ".1%")
 _OF_WEIGHTS = (
     "Left: the share of clients that each component stands for. Right: its concentration; "
     "far to the left, each client has few categories of its own, far to the right all of "
@@ -48,7 +47,6 @@ _OF_WEIGHTS = (
 _TREE_HAS_MORE = (
     "The share of clients that each component stands for. The tree has the concentrations."
 )
-QUANTILES = {"10 %": 0.1, "25 %": 0.25, "half": 0.5, "75 %": 0.75, "90 %": 0.9}
 
 
 def components_section(material: Material) -> Section | None:
@@ -77,7 +75,7 @@ def components_section(material: Material) -> Section | None:
             _weights(summary_rows(mdm, names), with_splits=mdm.splits is not None),
             _profiles(mdm, profile_rows(mdm, names)),
             *([_distinctive(mdm, distinctive)] if distinctive else []),
-            _sizes(mdm, size_rows(mdm)),
+            sizes_figure("component", size_curves(mdm), height=240, some=_first(mdm)),
         ),
     )
 
@@ -97,12 +95,11 @@ def choice_section(material: Material) -> Section | None:
     if found is None:
         return None
     asked = f"Clients were asked in {counted(found.n_rounds, 'round')}."
-    rows = path_rows(found.rounds)
+    rows, stopped = path_rows(found.rounds), capital(f"{found.stopped}.")
+    of = f" of K = {found.n_components}" if found.candidates else ""
+    paths = (_paths(rows, of=of, stopped=stopped),) if rows else ()
     if not found.candidates:
-        stopped = capital(f"{found.stopped}.")
-        figure = _paths(rows, of="", stopped=stopped)
-        return Section("rounds", "The rounds", f"{asked} {stopped}", (figure,)) if rows else None
-    paths = _paths(rows, of=f" of K = {found.n_components}", stopped=capital(f"{found.stopped}."))
+        return Section("rounds", "The rounds", f"{asked} {stopped}", paths) if rows else None
     return Section(
         name="choice",
         title="The choice of K, and the rounds",
@@ -111,7 +108,7 @@ def choice_section(material: Material) -> Section | None:
             f"components; {found.n_components} is the smallest that is not clearly worse than the "
             f"best.{f' But {found.caution}.' if found.caution else ''}"
         ),
-        figures=(_candidates(candidate_rows(found)), *([paths] if rows else [])),
+        figures=(_candidates(candidate_rows(found)), *paths),
     )
 
 
@@ -121,7 +118,7 @@ def choice_section(material: Material) -> Section | None:
 def summary_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
     """One row per component: weight, concentration α₀, mean size and the five largest categories.
 
-    The ends of 95 % intervals are None without standard errors; those of α₀ are on its logarithm.
+    Weight and α₀ have 95 % intervals if there are standard errors, that of α₀ on its logarithm.
     """
     shares, errors, alpha_0 = mdm.shares, mdm.standard_errors, mdm.alphas.sum(axis=1)
     largest = np.argsort(-shares, axis=1, kind="stable")[:, :5]
@@ -129,29 +126,18 @@ def summary_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
     if errors is not None:
         within = HALF_WIDTH * errors.weights
         times = np.exp(HALF_WIDTH * errors.concentrations / alpha_0)
+    weights = np.stack([mdm.weights, mdm.weights - within, mdm.weights + within], axis=1)
+    concentrations = np.stack([alpha_0, alpha_0 / times, alpha_0 * times], axis=1)
     return [
         {
             "component": str(k + 1),
-            "weight": float(mdm.weights[k]),
-            "concentration": float(alpha_0[k]),
+            "weight": Estimate(*weights[k].tolist()),
+            "concentration": Estimate(*concentrations[k].tolist()),
             "mean_size": float(mean_size),
             "largest": ", ".join(f"{categories[j]} {shares[k, j]:.0%}" for j in largest[k]),
-            "weight_low": _known(mdm.weights[k] - within[k]),
-            "weight_high": _known(mdm.weights[k] + within[k]),
-            "concentration_low": _known(alpha_0[k] / times[k]),
-            "concentration_high": _known(alpha_0[k] * times[k]),
         }
         for k, mean_size in enumerate(mdm.sizes.mean())
     ]
-
-
-def _interval(name: str, show: str) -> Column:
-    ends = [Column(f"{name}_{end}", show=show) for end in ("low", "high")]
-    return Column(name, "95 % interval", lambda row: " to ".join(end.cell(row) for end in ends))
-
-
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
 
 
 def _weights(rows: Rows, *, with_splits: bool) -> Figure:
@@ -163,6 +149,7 @@ def _weights(rows: Rows, *, with_splits: bool) -> Figure:
         Column("mean_size", show=",.1f"),
     ]
     base = chart().encode(y=listed("component"), tooltip=tooltip(*columns))
+    rule = base.mark_rule(color=charts.INK, strokeWidth=2)
     weights = base.mark_bar(color=ACCENT, cornerRadiusEnd=2).encode(
         x=measured(alt.X, "weight", "share of the clients", "%")
     )
@@ -171,33 +158,26 @@ def _weights(rows: Rows, *, with_splits: bool) -> Figure:
     concentrations = base.mark_point(size=110, color=ACCENT).encode(
         x=x.axis(format=",~g", tickCount=4)
     )
-    intervals = []
-    if any(row["weight_low"] is not None for row in rows):
-        intervals = [_interval("weight", ".1%"), _interval("concentration", ".4g")]
-        rule = base.mark_rule(color=charts.INK, strokeWidth=2)
-        weights += rule.encode(x="weight_low:Q", x2="weight_high:Q")
-        concentrations += rule.encode(x="concentration_low:Q", x2="concentration_high:Q")
-    panels = (
-        Panel(spec_of(weights, rows, height=height), "weight"),
-        Panel(spec_of(concentrations, rows, height=height), "concentration"),
-    )
+    panels = [
+        Panel(
+            spec_of(
+                drawn + rule.encode(x=f"{name}_low:Q", x2=f"{name}_high:Q"), rows, height=height
+            ),
+            name,
+        )
+        for name, drawn in (("weight", weights), ("concentration", concentrations))
+    ]
+    known = not math.isnan(rows[0]["weight"].low)
     return Figure(
         name="weights",
         title="Weight" if with_splits else "Weight and concentration",
         says=(_TREE_HAS_MORE if with_splits else _OF_WEIGHTS)
-        + (" Lines are 95 % intervals." if intervals else ""),
-        panels=panels[:1] if with_splits else panels,
+        + (" Lines are 95 % intervals." if known else ""),
+        panels=tuple(panels[:1] if with_splits else panels),
         table=Table.of(
-            "The components",
+            f"The components{', with 95 % intervals' if known else ''}",
             rows,
-            [
-                *columns[:2],
-                *intervals[:1],
-                columns[2],
-                *intervals[1:],
-                columns[3],
-                Column("largest", "largest categories"),
-            ],
+            [*columns, Column("largest", "largest categories")],
         ),
         wide=True,
     )
@@ -213,13 +193,13 @@ def profile_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
     """
     shares, errors = mdm.shares, mdm.standard_errors
     frequent = np.argsort(-(mdm.weights @ shares), kind="stable")[:MOST_CATEGORIES]
-    within = HALF_WIDTH * (np.full(shares.shape, np.nan) if errors is None else errors.shares)
+    within = HALF_WIDTH * (np.zeros(shares.shape) if errors is None else errors.shares)
     return [
         {
             "component": str(k + 1),
             "category": categories[j],
             "share": float(shares[k, j]),
-            "within": _known(within[k, j]),
+            "within": float(within[k, j]),
         }
         for k in range(mdm.n_components)
         for j in sorted(frequent)
@@ -250,10 +230,8 @@ def _profiles(mdm: MDM, rows: Rows) -> Figure:
             + (f" The {MOST_CATEGORIES} most frequent of {mdm.n_categories:,}." if some else "")
         ),
         panels=(Panel(spec_of(drawn, rows, height=height)),),
-        table=Table.of(
-            "Expected share of each category",
-            pivoted(rows, "category", "component", "share"),
-            [Column("category"), *across("component", components, ".1%", "component {}")],
+        table=pivot_table(
+            "Expected share of each category", rows, Column("category"), "component", _SHARES
         ),
         wide=True,
     )
@@ -308,81 +286,22 @@ def _distinctive(mdm: MDM, rows: Rows) -> Figure:
             f"expected share in each component{_first(mdm)}."
         ),
         panels=(Panel(spec_of(spans + dots, rows, height=steps(rows, "category", 24))),),
-        table=Table.of(
+        table=pivot_table(
             "Categories that tell components apart",
-            pivoted(rows, "category", "component", "share"),
-            [
-                Column("category"),
-                Column("part", "part of the difference", ".1%"),
-                *across("component", components, ".1%", "component {}"),
-            ],
+            rows,
+            Column("category"),
+            "component",
+            _SHARES,
+            Column("part", "part of the difference", ".1%"),
         ),
     )
 
 
-def size_rows(mdm: MDM) -> Rows:
-    """The share of a component's clients that hold at most so many points.
-
-    At the ends of the finer bins, so that sizes which many clients have are steps; at most `_MOST_SIZES`
-    rows of a component.
-
-    >>> from polyurn.model.sizes import Sizes
-    >>> rows = size_rows(MDM([1.0], [[1.0, 3.0]], Sizes.constant(20)))
-    >>> [(row["size"], row["share"]) for row in rows]
-    [(19, 0.0), (20, 1.0)]
-    """
-    ends = mdm.sizes.bins.fine[1:] - 1
+def size_curves(mdm: MDM) -> dict[str, SizeCurve]:
+    """The sizes of each component on the page, at the ends of the finer bins."""
     reached = np.cumsum(mdm.sizes.fine_masses()[:MOST_COMPONENTS], axis=1)
-    return [
-        {"component": str(k + 1), "size": int(ends[b]), "share": min(float(share[b]), 1.0)}
-        for k, share in enumerate(reached)
-        for b in _shown(share)
-    ]
-
-
-def _shown(reached: Floats) -> Ints:
-    """The bins at which a curve is drawn: where it rises and just before, or at so many of its levels.
-
-    By levels, not evenly, the drawn steps are nowhere lower than the curve by more than one level, and a
-    step that many clients make stays where it is.
-    """
-    rises = np.diff(reached, prepend=0.0) > 0
-    first = max(int(np.argmax(rises)) - 1, 0)  # at 0, from where the first step rises
-    last = int(np.argmax(reached >= reached[-1] - SUM_TOLERANCE))  # the rest is rounding
-    bins = np.append(first, np.flatnonzero(rises))
-    bins = np.unique(bins[bins <= last])
-    if len(bins) <= _MOST_SIZES:
-        return bins
-    levels = np.append(np.arange(1, _N_LEVELS) / _N_LEVELS, reached[last])
-    return np.unique(np.append(first, np.searchsorted(reached[: last + 1], levels)))
-
-
-def _sizes(mdm: MDM, rows: Rows) -> Figure:
-    components = names_of(rows, "component")
-    colour = keyed("component", components, title="component")["color"]
-    quantiles = []
-    for k, mean in zip(components, mdm.sizes.mean(), strict=False):
-        mine = [row for row in rows if row["component"] == k]
-        reached = {
-            name: next((r["size"] for r in mine if r["share"] >= level), mine[-1]["size"])
-            for name, level in QUANTILES.items()
-        }
-        quantiles.append({"component": k, **reached, "mean": float(mean)})
-    return Figure(
-        name="component-sizes",
-        title="How much they hold",
-        says=f"Share of a component’s clients that hold at most so many points{_first(mdm)}.",
-        panels=(Panel(charts.size_curves(rows, of="component", height=240, color=colour)),),
-        table=Table.of(
-            "Sizes: the points that so many of the clients hold at most",
-            quantiles,
-            [
-                Column("component"),
-                *(Column(name, show=",") for name in QUANTILES),
-                Column("mean", show=",.1f"),
-            ],
-        ),
-    )
+    ends, means = mdm.sizes.bins.fine[1:] - 1, mdm.sizes.mean()
+    return {str(k + 1): SizeCurve(ends, one, float(means[k])) for k, one in enumerate(reached)}
 
 
 def _first(mdm: MDM) -> str:
@@ -394,13 +313,13 @@ def _first(mdm: MDM) -> str:
 
 
 def candidate_rows(fit: Fit) -> Rows:
-    """One row per number of components: held-out log-likelihood with its 95 % interval."""
+    """One row per number of components: held-out log-likelihood, and how far behind the best it is."""
     return [
         {
-            "n_components": c.n_components, "log_likelihood": c.log_likelihood,
-            "low": c.log_likelihood - HALF_WIDTH * c.standard_error,
-            "high": c.log_likelihood + HALF_WIDTH * c.standard_error, "behind": c.behind,
-            "behind_error": c.behind_error, "n_rounds": c.n_rounds, "n_parameters": c.n_parameters,
+            "n_components": c.n_components,
+            "log_likelihood": Estimate.around(c.log_likelihood, HALF_WIDTH * c.standard_error),
+            "behind": Estimate.around(c.behind, HALF_WIDTH * c.behind_error),
+            "n_rounds": c.n_rounds, "n_parameters": c.n_parameters,
             "converged": "yes" if c.converged else "stopped early" if c.overtaken else "no",
             "chosen": c is fit.chosen,
         }
@@ -412,15 +331,22 @@ def _candidates(rows: Rows) -> Figure:
     def for_the_chosen(this: object, other: object) -> Any:
         return alt.condition("datum.chosen", alt.value(this), alt.value(other))
 
+    columns = [
+        Column("n_components", "K", "d"),
+        Column("log_likelihood", "log-likelihood", ".4f"),
+        Column("behind", "behind the best", ".4f"),
+        Column("n_rounds", "rounds"),
+        Column("n_parameters", "parameters", ","),
+        Column("converged"),
+        Column("chosen", show=lambda row: "yes" if row["chosen"] else ""),
+    ]
     base = chart().encode(
         x=alt.X("n_components:O", title="components, K", axis=alt.Axis(labelAngle=0)),
-        tooltip=tooltip(
-            ("n_components", "d", "K"), ("log_likelihood", ".4f"),
-            ("behind", ".4f", "behind the best"), ("behind_error", ".4f", "its standard error"),
-        ),
-    )  # fmt: skip
+        tooltip=tooltip(*columns[:3]),
+    )
     bars = base.mark_rule(strokeWidth=2, color=charts.QUIET).encode(
-        y=measured(alt.Y, "low", "held-out log-likelihood per client", zero=False), y2="high:Q"
+        y=measured(alt.Y, "log_likelihood_low", "held-out log-likelihood per client", zero=False),
+        y2="log_likelihood_high:Q",
     )
     dots = base.mark_point().encode(
         y="log_likelihood:Q",
@@ -429,10 +355,9 @@ def _candidates(rows: Rows) -> Figure:
         shape=for_the_chosen("diamond", "circle"),
     )
     label = base.mark_text(dy=-14, fontWeight="bold", color=charts.INK).encode(
-        y="high:Q", text=alt.value("chosen")
+        y="log_likelihood_high:Q", text=alt.value("chosen")
     )
-    numbers = ("log_likelihood", "low", "high", "behind", "behind_error")
-    finite = [row for row in rows if all(math.isfinite(row[name]) for name in numbers)]
+    finite = [row for row in rows if math.isfinite(row["log_likelihood"].value)]
     drawn = bars + dots + label.transform_filter("datum.chosen")
     return Figure(
         name="candidates",
@@ -444,23 +369,9 @@ def _candidates(rows: Rows) -> Figure:
         ),
         panels=(Panel(spec_of(drawn, finite, height=260)),),
         table=Table.of(
-            "Held-out log-likelihood by number of components",
-            rows,
-            [
-                Column("n_components", "K"),
-                Column("log_likelihood", "log-likelihood", ".4f"),
-                Column("", "95 % interval", lambda r: f"{r['low']:.4f} to {r['high']:.4f}"),
-                Column(
-                    "", "behind the best (s.e.)",
-                    lambda r: f"{r['behind']:.4f} ({r['behind_error']:.4f})",
-                ),
-                Column("n_rounds", "rounds"),
-                Column("n_parameters", "parameters", ","),
-                Column("converged"),
-                Column("chosen", show=lambda r: "yes" if r["chosen"] else ""),
-            ],
+            "Held-out log-likelihood by number of components, with 95 % intervals", rows, columns
         ),
-    )  # fmt: skip
+    )
 
 
 def path_rows(rounds: Sequence[Round]) -> Rows:

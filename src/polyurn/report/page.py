@@ -4,7 +4,6 @@ Everything that is shown comes from the sections and is escaped by the template;
 notebook shows one figure of a report for a result, without a network, too.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -29,14 +28,13 @@ from polyurn.report.material import (
     Material,
     Model,
     SavedComparison,
-    completed,
     some_of,
-    style_of,
+    style_material,
     tables_of,
 )
 from polyurn.report.model_section import choice_section, components_section
 from polyurn.report.parts import Figure, Section, Table
-from polyurn.report.population_section import map_figure, populations_section, sizes_figure
+from polyurn.report.population_section import map_figure, population_sizes, populations_section
 from polyurn.report.provenance_section import provenance_section, traffic_section
 from polyurn.report.splits_section import splits_section
 from polyurn.report.style_section import style_section
@@ -91,11 +89,6 @@ class Report:
         return tuple(section for section in declared if section is not None)
 
     @property
-    def populations(self) -> list[str]:
-        """Those that some figure shows, the true one first."""
-        return self.material.populations
-
-    @property
     def figures(self) -> dict[str, Figure]:
         """All figures by their names."""
         return {figure.name: figure for section in self.sections for figure in section.figures}
@@ -113,7 +106,8 @@ class Report:
             autoescape=True,
             undefined=jinja2.StrictUndefined,
         )
-        looks = population_looks(self.populations)
+        environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
+        looks = population_looks(self.material.populations)
         switches = [(name, tone(look.tone), look.shape) for name, look in looks.items()]
         charts = {
             f"{name}-{i}": panel.spec
@@ -123,7 +117,7 @@ class Report:
         page = environment.get_template("page.html.j2").render(
             report=self,
             switches=switches if len(switches) > 1 else [],
-            charts=_script_json(charts),
+            charts=charts,
             style=resource("style.css"),
             library=javascript(),
             script=resource("page.js"),
@@ -218,17 +212,17 @@ def report_on(
         )
     rng = np.random.default_rng(rng)
     tables, names = tables_of(clients or {}, mdm, categories, match)
-    shown = style_of(style, features=features, labels=labels)
+    saved = Saved(style) if isinstance(style, Style) else style
     widths = [] if mdm is None else [mdm.n_categories]
     widths += [table.shape[1] for table in tables.values()]
-    widths += [] if shown is None else [shown.style.space.n_labels]
+    widths += [] if saved is None else [saved.model.space.n_labels]
     n_categories = widths[0] if widths else 0
     if names is not None and len(names) != n_categories:
         raise ParameterError(f"expected {n_categories} category names, got {len(names)}")
-    if shown is not None:
-        # What else is drawn is the same with a style and without.
-        named = isinstance(style, Saved) and style.categories is not None
-        shown = completed(shown, names, mdm, tables.get(true), rng.spawn(1)[0], named=named)
+    # What else is drawn is the same with a style and without.
+    shown = style_material(
+        saved, features, labels, names=names, mdm=mdm, true=tables.get(true), rng=rng.spawn(1)[0]
+    )
     if true in tables:
         n = min(tables[true].shape[0], MOST_CLIENTS)
         if mdm is not None and "mdm" not in tables:
@@ -247,12 +241,6 @@ def report_on(
         notes=tuple(notes), looks=tuple(looks), description=description, rng=rng,
     )  # fmt: skip
     return Report(title, material)
-
-
-def _script_json(value: object) -> str:
-    """JSON that can stand in a <script>: no text in it ends the element or begins a comment."""
-    text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 # ------------------------------------------------------------------------ in a notebook
@@ -281,7 +269,7 @@ def figure_of(result: object) -> Figure:
         case Comparison():
             return report_on(comparison=result)["distances"]
         case Partition():
-            return sizes_figure({"clients": np.asarray(result.sizes)[:, None]})
+            return population_sizes({"clients": np.asarray(result.sizes)[:, None]})
         case Neighbours():
             return map_figure({"these clients": result.profile})
     raise TypeError(f"expected a result, got {type(result).__name__}")

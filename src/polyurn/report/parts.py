@@ -4,7 +4,7 @@ A topic's module declares them, `page.html.j2` walks them. A figure also shows i
 saves itself as a picture, for papers.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -16,6 +16,7 @@ from polyurn.report.charts import (
     Row,
     Rows,
     Spec,
+    names_of,
     side_by_side,
     write_picture,
 )
@@ -23,11 +24,15 @@ from polyurn.report.charts import (
 
 @dataclass(frozen=True)
 class Table:
-    """A table of texts; the first cell of a row names it."""
+    """A table of texts; the first cell of a row names it.
+
+    Behind a figure one that is `open` is seen at once.
+    """
 
     caption: str
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    open: bool = False
 
     @classmethod
     def of(cls, caption: str, rows: Iterable[Row], columns: Sequence[Column]) -> Self:
@@ -36,32 +41,35 @@ class Table:
         return cls(caption, head, tuple(tuple(c.cell(row) for c in columns) for row in rows))
 
 
-def pivoted(rows: Rows, by: str, over: str, value: str) -> Rows:
-    """A row for each value of `by`, with the sums of `value` under (over, name): see `across`.
+def pivot_table(
+    caption: str,
+    rows: Rows,
+    by: Column,
+    over: str,
+    value: Column,
+    *more: Column,
+    names: Iterable[str] | None = None,
+) -> Table:
+    """A line for each value of `by`, with sums of `value` in a column for each name of `over`.
+
+    `value` has the title and format of these columns. Where there is no row it is 0.
 
     >>> rows = [{"a": "x", "b": "1", "n": 2}, {"a": "x", "b": "2", "n": 3}]
-    >>> Table.of("", pivoted(rows, "a", "b", "n"), [Column("a"), *across("b", ["1", "2"], "d")]).rows
-    (('x', '2', '3'),)
+    >>> pivot_table("", rows, Column("a"), "b", Column("n", "no. {}", "d"))
+    Table(caption='', head=('a', 'no. 1', 'no. 2'), rows=(('x', '2', '3'),), open=False)
     """
-    table: dict[Any, Row] = {}
+    keys = [(over, name) for name in (names_of(rows, over) if names is None else names)]
+    lines: dict[Any, Row] = {}
     for row in rows:
-        mine = table.setdefault(row[by], {**row})
-        mine[over, row[over]] = mine.get((over, row[over]), 0) + row[value]
-    return [*table.values()]
-
-
-def across(over: str, names: Iterable[str], show: str, title: str = "{}") -> list[Column]:
-    """The columns of pivoted rows, one for each name; 0 where there was no row."""
-
-    def cell(key: tuple[str, str]) -> Callable[[Row], str]:
-        return lambda row: f"{row.get(key, 0):{show}}"
-
-    return [Column((over, name), title.format(name), cell((over, name))) for name in names]
+        line = lines.setdefault(row[by.field], {**row, **dict.fromkeys(keys, 0)})
+        line[over, row[over]] += row[value.field]
+    sums = [Column(key, value.title.format(key[1]), value.show) for key in keys]
+    return Table.of(caption, lines.values(), [by, *more, *sums])
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One chart; `population` is the only one that it shows, it goes when the reader hides that."""
+    """One chart; one of a single `population` disappears when the reader hides it."""
 
     spec: Spec = field(repr=False)
     title: str = ""

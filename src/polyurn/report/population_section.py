@@ -6,15 +6,14 @@ populations are is measured by `polyurn.comparison`.
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
 import numpy as np
-from scipy.spatial import cKDTree
 
-from polyurn.comparison.comparison_results import Comparison, in_range, short
-from polyurn.comparison.distances import Floor
-from polyurn.errors import ParameterError
+from polyurn.comparison.comparison_results import Comparison
+from polyurn.model.sizes import SUM_TOLERANCE
 from polyurn.report import charts
 from polyurn.report.charts import (
     Column,
@@ -28,8 +27,7 @@ from polyurn.report.charts import (
     tooltip,
 )
 from polyurn.report.material import Material
-from polyurn.report.model_section import QUANTILES
-from polyurn.report.parts import Figure, Panel, Section, Table, across, pivoted
+from polyurn.report.parts import Figure, Panel, Section, Table, pivot_table
 from polyurn.report.tsne import tsne
 from polyurn.typed.declared import Floats, Ints, Seed
 from polyurn.wording import capital
@@ -41,12 +39,11 @@ N_STRIPS, N_COLOURS = 48, 8
 OTHER = "other"
 # Smaller shares of a client, of categories without a colour, are put together.
 _FINEST = 0.01
-# Points of a curve of sizes.
-_N_QUANTILES = 101
+# The shares of clients at which a curve of sizes is drawn, and those in its table.
+_LEVELS = [level / 100 for level in range(1, 101)]
+_QUANTILES = {"10 %": 0.1, "25 %": 0.25, "half": 0.5, "75 %": 0.75, "90 %": 0.9}
 # Bootstrap samples of a population on the map of federations.
 _N_BOOTSTRAP = 100
-# Whose neighbours are counted.
-_N_NEIGHBOURS = 10
 _PERPLEXITY = 30.0
 # The distances of a comparison, and where a population has its ratio.
 _RATIOS = {
@@ -62,15 +59,12 @@ _OWN = "here"
 def populations_section(material: Material) -> Section | None:
     """The populations side by side, if there are clients or a comparison of them."""
     figures: list[Figure] = []
-    tables: list[Table] = []
     if material.comparison is not None:
         figures.append(_distances(material.comparison))
-        head, *lines = material.comparison.table()
-        tables.append(Table("Every measure; the last column has true clients", head, tuple(lines)))
     if material.clients:
         if sum(map(len, material.clients.values())) >= 4:
             figures.append(_plane(joint_plane(material.clients, rng=material.rng)))
-        figures.append(sizes_figure(material.clients))
+        figures.append(population_sizes(material.clients))
         rows = strip_rows(material.clients, material.categories, rng=material.rng)
         figures.append(_strips(rows))
         own = {
@@ -89,7 +83,6 @@ def populations_section(material: Material) -> Section | None:
         title="The populations side by side",
         lead=f"{verdict} Hide a population to see the others.",
         figures=tuple(figures),
-        tables=tuple(tables),
     )
 
 
@@ -112,18 +105,13 @@ def floor_rows(comparison: Comparison) -> Rows:
     In energy, that of as many true clients as a population has: one for each such number.
     """
     ranges = [(MEASURES[0], *null) for null in {row.energy_null: 0 for row in comparison.rows}]
-    ranges += [(measure, floor.low, floor.high) for measure, floor in _floors(comparison)]
+    floors = (comparison.floors.sliced_wasserstein, comparison.floors.sizes)
+    ranges += [(name, one.low, one.high) for name, one in zip(MEASURES[1:], floors, strict=True)]
     return [
         {"measure": measure, "low": low, "high": high, "one": 1}
         for measure, low, high in ranges
         if math.isfinite(low) and math.isfinite(high)
     ]
-
-
-def _floors(comparison: Comparison) -> list[tuple[str, Floor]]:
-    """The noise floor of each measure but energy, whose range is that of a population."""
-    sliced, sizes = comparison.floors.sliced_wasserstein, comparison.floors.sizes
-    return [(MEASURES[1], sliced), (MEASURES[2], sizes)]
 
 
 def _distances(comparison: Comparison) -> Figure:
@@ -143,14 +131,9 @@ def _distances(comparison: Comparison) -> Figure:
         noise.encode(x=floors_away("low"), x2="high:Q") + one.encode(x=floors_away("one")) + dots
     )
     height = steps(rows, "measure", 56)
+    head, *lines = comparison.table()
+    measures = "Every measure; the last column has true clients"
     spec = spec_of(drawn, rows, height=height, floors=floor_rows(comparison))
-    ratios = [
-        {"population": row.name}
-        | {measure: short(getattr(row, ratio)) for measure, ratio in _RATIOS.items()}
-        | {MEASURES[0]: in_range(row)}
-        for row in comparison.rows
-    ]
-    splits = {measure: f"{floor:.2f}" for measure, floor in _floors(comparison)}
     return Figure(
         name="distances",
         title="How far from true clients",
@@ -158,14 +141,9 @@ def _distances(comparison: Comparison) -> Figure:
             "Distance of each population to the true clients, in units of the distance of true "
             "clients to true clients: what they hold, measured twice, and how much. The bars hold "
             "95 % of true clients: a mark inside them is no evidence of a difference in this measure."
-            + (f" But {comparison.few}." if comparison.few else "")
         ),
         panels=(Panel(spec),),
-        table=Table.of(
-            "Ratios to the noise floor",
-            [*ratios, {"population": "true clients, 95 %", MEASURES[0]: "in brackets", **splits}],
-            [Column("population"), *map(Column, MEASURES)],
-        ),
+        table=Table(measures, head, tuple(lines), open=True),
         wide=True,
     )
 
@@ -174,7 +152,7 @@ def _distances(comparison: Comparison) -> Figure:
 
 
 def joint_plane(counts: Mapping[str, Ints], *, rng: Seed = None) -> dict[str, Floats]:
-    """Places of all clients in one plane, by t-SNE of their normalised histograms.
+    """Places of all clients, four or more, in one plane, by t-SNE of their normalised histograms.
 
     Counts of shape (n_clients, n_categories) by name; positions of shape (n_clients, 2) by name.
 
@@ -183,39 +161,11 @@ def joint_plane(counts: Mapping[str, Ints], *, rng: Seed = None) -> dict[str, Fl
     {'a': (20, 2), 'b': (20, 2)}
     """
     together = np.concatenate([*counts.values()])
-    if len(together) < 4:
-        raise ParameterError(f"expected at least four clients for a plane, got {len(together)}")
     shares = together / together.sum(axis=1, keepdims=True)
     perplexity = min(_PERPLEXITY, (len(shares) - 1) / 3)
     positions = tsne(shares, perplexity=perplexity, rng=rng)
     ends = np.cumsum([len(table) for table in counts.values()])[:-1]
     return dict(zip(counts, np.split(positions, ends), strict=True))
-
-
-def neighbour_rows(positions: Mapping[str, Floats]) -> Rows:
-    """Of the nearest neighbours of each population's clients in the plane, whose they are.
-
-    Where populations are alike, every row has the shares of the populations themselves.
-
-    >>> apart = {"a": np.zeros((20, 2)) + [[0, 0]], "b": np.zeros((20, 2)) + [[9, 9]]}
-    >>> [(r["population"], r["neighbour"], r["share"]) for r in neighbour_rows(apart)]
-    [('a', 'a', 1.0), ('a', 'b', 0.0), ('b', 'a', 0.0), ('b', 'b', 1.0)]
-    """
-    names = [*positions]
-    points = np.concatenate([*positions.values()])
-    owner = np.repeat(np.arange(len(names)), [len(part) for part in positions.values()])
-    k = min(_N_NEIGHBOURS, len(points) - 1)
-    _, near = cKDTree(points).query(points, k=k + 1)
-    others = [row[row != i][:k] for i, row in enumerate(np.asarray(near))]
-    near_owner = owner[np.array(others)]
-    return [
-        {
-            "population": name, "neighbour": other,
-            "share": round(float((near_owner[owner == i] == j).mean()), 4),
-        }
-        for i, name in enumerate(names)
-        for j, other in enumerate(names)
-    ]  # fmt: skip
 
 
 def _plane(positions: Mapping[str, Floats]) -> Figure:
@@ -233,24 +183,19 @@ def _plane(positions: Mapping[str, Floats]) -> Figure:
     drawn = chart(hides=True).mark_point(size=34, opacity=0.65).encode(
         **places, **populations(rows, "color", "shape"), tooltip=tooltip("population")
     )  # fmt: skip
-    near = pivoted(neighbour_rows(positions), "population", "neighbour", "share")
     return Figure(
         name="plane",
         title="Clients in one plane",
         says=(
             "Joint t-SNE of the clients’ normalised histograms: like clients are near each other. "
-            "Where simulated clients are true to life, their marks cover the true ones’. Distances "
-            "and densities are for the eye; the table counts whose the ten nearest neighbours are."
+            "Where simulated clients are true to life, their marks cover the true ones’. The plane is "
+            "for the eye: distances and densities in it are no measure of likeness."
         ),
         panels=(Panel(spec_of(drawn, rows, height=440)),),
         table=Table.of(
-            "Whose the nearest neighbours in the plane are",
-            near,
-            [
-                Column("population", "clients"),
-                Column("", "how many", lambda row: f"{len(positions[row['population']]):,}"),
-                *across("neighbour", positions, ".0%", "{} nearby"),
-            ],
+            "How many clients of each population are drawn",
+            [{"population": name, "n_clients": len(mine)} for name, mine in positions.items()],
+            [Column("population"), Column("n_clients", "clients", ",")],
         ),
     )
 
@@ -258,42 +203,77 @@ def _plane(positions: Mapping[str, Floats]) -> Figure:
 # ------------------------------------------------------------------------ sizes and contents
 
 
-def population_size_rows(counts: Mapping[str, Ints]) -> Rows:
-    """The share of each population's clients that hold at most so many points."""
-    levels = np.linspace(0, 1, _N_QUANTILES)
-    return [
-        {"population": name, "size": float(size), "share": float(level)}
-        for name, table in counts.items()
-        for size, level in zip(
-            np.quantile(table.sum(axis=1), levels, method="inverted_cdf"), levels, strict=True
-        )
-    ]
+@dataclass(frozen=True)
+class SizeCurve:
+    """Sizes in increasing order, the share of clients that hold at most so many points, and the mean."""
+
+    sizes: Ints
+    reached: Floats
+    mean: float
+
+    def reaching(self, levels: Sequence[float]) -> Ints:
+        """Where each level is reached first; what is missing at the end is rounding."""
+        there = np.minimum(levels, self.reached[-1]) - SUM_TOLERANCE
+        return np.asarray(np.searchsorted(self.reached, there))
 
 
-def sizes_figure(clients: Mapping[str, Ints]) -> Figure:
+def population_sizes(clients: Mapping[str, Ints]) -> Figure:
     """How much clients hold, population by population."""
-    rows = population_size_rows(clients)
-    looks = populations(rows, "color", "strokeDash")
-    drawn = charts.size_curves(rows, of="population", height=400, **looks)
-    quantiles = []
+    curves = {}
     for name, table in clients.items():
-        sizes = table.sum(axis=1)
-        reached = np.quantile(sizes, [*QUANTILES.values()], method="inverted_cdf")
-        reached_by = dict(zip(QUANTILES, reached, strict=True))
-        quantiles.append({"population": name, "mean": sizes.mean(), **reached_by})
+        held = table.sum(axis=1)
+        sizes, times = np.unique(held, return_counts=True)
+        curves[name] = SizeCurve(sizes, np.cumsum(times) / len(held), float(held.mean()))
+    return sizes_figure("population", curves, height=400)
+
+
+def size_rows(of: str, curves: Mapping[str, SizeCurve]) -> Rows:
+    """Points of each curve, from 0 on: one wherever it reaches another hundredth.
+
+    So a step that many clients make stays where it is, however few points there are.
+    """
+    rows: Rows = []
+    for name, curve in curves.items():
+        at = np.unique(curve.reaching(_LEVELS))
+        shares = [0.0, *np.minimum(curve.reached[at], 1.0).tolist()]
+        sizes = curve.sizes[[at[0], *at]].tolist()
+        rows += [{of: name, "size": n, "share": p} for n, p in zip(sizes, shares, strict=True)]
+    return rows
+
+
+def sizes_figure(
+    of: str, curves: Mapping[str, SizeCurve], *, height: int, some: str = ""
+) -> Figure:
+    """The curves of the sizes of each population, or of each component."""
+    rows = size_rows(of, curves)
+    sizes = [row["size"] for row in rows]
+    wide = max(sizes) > 20 * max(min(sizes), 1)
+    scale = {"type": "log", "nice": False} if wide else {"zero": False, "nice": False}
+    if of == "population":  # the page's switches are their legend
+        base = chart(hides=True).encode(**populations(rows, "color", "strokeDash"))
+    else:
+        base = chart().encode(color=charts.keyed(of, [*curves], title=of)["color"])
+    drawn = base.mark_line(interpolate="step-after", strokeWidth=2.5).encode(
+        x=measured(alt.X, "size", "points of a client", charts.SHORT, **scale),
+        y=measured(alt.Y, "share", "clients with at most so many", "~%"),
+        tooltip=tooltip(of, ("size", ",.0f"), ("share", ".1%")),
+    )
+    quantiles = []
+    for name, curve in curves.items():
+        reached = curve.sizes[curve.reaching([*_QUANTILES.values()])]
+        quantiles.append(
+            {of: name, **dict(zip(_QUANTILES, reached, strict=True)), "mean": curve.mean}
+        )
+    columns = [Column(of), *(Column(name, show=",") for name in _QUANTILES)]
     return Figure(
-        name="population-sizes",
+        name=f"{of}-sizes",
         title="How much clients hold",
-        says="Share of each population’s clients that hold at most so many points.",
-        panels=(Panel(drawn),),
+        says=f"Share of each {of}’s clients that hold at most so many points{some}.",
+        panels=(Panel(spec_of(drawn, rows, height=height)),),
         table=Table.of(
-            "Sizes of clients",
+            "Sizes: the points that so many of the clients hold at most",
             quantiles,
-            [
-                Column("population"),
-                *(Column(level, show=",.0f") for level in QUANTILES),
-                Column("mean", show=",.1f"),
-            ],
+            [*columns, Column("mean", show=",.1f")],
         ),
     )
 
@@ -364,10 +344,13 @@ def _strips(rows: Rows) -> Figure:
             "Simulated clients should look as mixed, or as pure, as true ones."
         ),
         panels=tuple(panels),
-        table=Table.of(
+        table=pivot_table(
             "What single clients hold",
-            pivoted(one_by_one, "who", "category", "share"),
-            [Column("who", "client"), *across("category", shown, ".0%")],
+            one_by_one,
+            Column("who", "client"),
+            "category",
+            Column("share", "{}", ".0%"),
+            names=shown,
         ),
         wide=True,
         legend=tuple(zip(shown, fills, strict=True)),
@@ -396,13 +379,12 @@ def map_figure(own: Mapping[str, Profile]) -> Figure:
     points = base.mark_point(size=90).encode(
         **charts.keyed("dispersion", [_ABOVE, _CHANCE, _BELOW, _OWN], tones=(1, 4, 3, 2), columns=1)
     )
-    text = base.encode(text="name:N")
-    on_the_left = text.mark_text(align="right", dx=-7, fontSize=11, color=charts.INK)
-    on_the_right = text.mark_text(align="left", dx=7, fontSize=11, color=charts.INK)
-    drawn = (
-        points
-        + on_the_left.transform_filter("datum.correlation >= 0.08")
-        + on_the_right.transform_filter("datum.correlation < 0.08")
+    on_the_left = "datum.correlation >= 0.08"
+    names = base.encode(text="name:N").mark_text(
+        align=alt.expr(f"{on_the_left} ? 'right' : 'left'"),
+        dx=alt.expr(f"{on_the_left} ? -7 : 7"),
+        fontSize=11,
+        color=charts.INK,
     )
     return Figure(
         name="map",
@@ -411,7 +393,7 @@ def map_figure(own: Mapping[str, Profile]) -> Figure:
             "Each point is a federation: further right, clients differ more in what they hold; further "
             "up, more in how much. Federations are those of the zoo, with their own categories."
         ),
-        panels=(Panel(spec_of(drawn, rows, height=420)),),
+        panels=(Panel(spec_of(points + names, rows, height=420)),),
         table=Table.of(
             "Federations by how different their clients are",
             rows,

@@ -5,12 +5,11 @@ Facts from the files, in words and one chart; nothing is measured here.
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 
 import altair as alt
 
 from polyurn.report import charts
-from polyurn.report.charts import Column, Rows, Spec, chart, measured, tooltip
+from polyurn.report.charts import Column, Rows, chart, measured, tooltip
 from polyurn.report.material import Material
 from polyurn.report.parts import Figure, Panel, Section, Table
 from polyurn.server.fit_results import Fit
@@ -18,12 +17,8 @@ from polyurn.storage.provenance import DataProvenance, Provenance
 from polyurn.wire.traffic import NodeTraffic, Traffic
 from polyurn.wording import counted, in_bytes, in_time, span
 
-# As many as there are shapes that an eye tells apart; further kinds of question are drawn as one.
-MOST_KINDS = 6
-# In a larger federation only nodes that were excluded, refused or absent have one, at most so many: the
-# table fits on a screen with the row of all the others.
-MOST_NODES, MOST_ODD = 24, 10
-OTHER = "other"
+# Nodes that have a row of their own: the table fits on a screen with the row of all the others.
+MOST_NODES = 24
 # What the kinds of question ask, for readers who know the page and not the code.
 _MEANINGS = {
     "survey": "how clients vary",
@@ -196,17 +191,13 @@ def _volume(traffic: Traffic) -> str:
 
 def round_rows(traffic: Traffic) -> Rows:
     """One row per round: what was asked, and what was sent; `asked` is the kind without its numbers."""
-    asked = [_asked(one.kind) for one in traffic.rounds]
-    names = [*dict.fromkeys(asked)]
-    if len(names) > MOST_KINDS:
-        asked = [name if name in names[: MOST_KINDS - 1] else OTHER for name in asked]
     return [
         {
-            "round": one.number, "kind": one.kind, "asked": name, "n_numbers": one.n_numbers,
-            "n_nodes": one.n_nodes, "n_attempts": one.n_attempts, "down": one.bytes_down,
-            "up": one.bytes_up, "seconds": one.seconds,
+            "round": one.number, "kind": one.kind, "asked": _asked(one.kind),
+            "n_numbers": one.n_numbers, "n_nodes": one.n_nodes, "n_attempts": one.n_attempts,
+            "down": one.bytes_down, "up": one.bytes_up, "seconds": one.seconds,
         }
-        for name, one in zip(asked, traffic.rounds, strict=True)
+        for one in traffic.rounds
     ]  # fmt: skip
 
 
@@ -223,14 +214,24 @@ def _bytes(rows: Rows) -> Figure:
     there = dict.fromkeys(name for row in rows for name in row["asked"].split(", "))
     meanings = "; ".join(f"“{name}”: {_MEANINGS[name]}" for name in there if name in _MEANINGS)
     meanings += "." if meanings else ""
+    base = chart().encode(
+        x=charts.rounds(padding=10, grid=False),
+        y=measured(alt.Y, "up", "bytes from all nodes", charts.SHORT),
+    )
+    stems = base.mark_rule(color=charts.LINE, strokeWidth=2).encode(y2=alt.datum(0))
+    heads = base.mark_point().encode(
+        **charts.keyed("asked", charts.names_of(rows, "asked"), title="asked"),
+        tooltip=tooltip(
+            ("round", "d"), ("kind", "", "asked"), ("up", ",", "bytes from nodes"),
+            ("down", ",", "bytes to nodes"), ("n_numbers", ",", "numbers per answer"),
+            ("n_nodes", ",", "nodes in the sum"),
+        ),
+    )  # fmt: skip
     return Figure(
         name="traffic-bytes",
         title="Bytes of each round",
-        says=f"Of all nodes together, by what was asked. {meanings}".strip(),
-        panels=(
-            Panel(_bytes_chart(rows, "up", "bytes from all nodes"), "from nodes"),
-            Panel(_bytes_chart(rows, "down", "bytes to all nodes"), "to nodes"),
-        ),
+        says=f"From all nodes together, by what was asked. {meanings}".strip(),
+        panels=(Panel(charts.spec_of(stems + heads, rows, height=240)),),
         table=Table.of(
             "Traffic of each round",
             rows,
@@ -253,61 +254,23 @@ def _bytes(rows: Rows) -> Figure:
     )
 
 
-def _bytes_chart(rows: Rows, way: str, title: str) -> Spec:
-    base = chart().encode(
-        x=charts.rounds(padding=10, grid=False), y=measured(alt.Y, way, title, charts.SHORT)
-    )
-    stems = base.mark_rule(color=charts.LINE, strokeWidth=2).encode(y2=alt.datum(0))
-    heads = base.mark_point().encode(
-        **charts.keyed("asked", charts.names_of(rows, "asked"), title="asked", columns=3),
-        tooltip=tooltip(
-            ("round", "d"), ("kind", "", "asked"), ("up", ",", "bytes from nodes"),
-            ("down", ",", "bytes to nodes"), ("n_numbers", ",", "numbers per answer"),
-            ("n_nodes", ",", "nodes in the sum"),
-        ),
-    )  # fmt: skip
-    return charts.spec_of(stems + heads, rows, height=240)
-
-
 # ------------------------------------------------------------------------ nodes
 
 
-@dataclass(frozen=True)
-class ShownNodes:
-    """The nodes that have a row of their own, and the others.
-
-    `alike` were neither excluded nor ever refused or absent; `more` were, and are too many to show.
-    """
-
-    own: tuple[NodeTraffic, ...]
-    alike: tuple[NodeTraffic, ...]
-    more: tuple[NodeTraffic, ...]
-
-
-def shown_nodes(traffic: Traffic) -> ShownNodes:
-    """All nodes of a small federation; of a large one those that were excluded, refused or absent.
-
-    Excluded ones come first, then those whose replies were not used most often.
-    """
-    if len(traffic.nodes) <= MOST_NODES:
-        return ShownNodes(traffic.nodes, (), ())
-    odd = [node for node in traffic.nodes if node.excluded or node.refused or node.absent]
-    odd.sort(key=lambda node: (node.excluded is None, -node.n_refused))
-    own = {node.node for node in odd}
-    alike = tuple(node for node in traffic.nodes if node.node not in own)
-    return ShownNodes(tuple(odd[:MOST_ODD]), alike, tuple(odd[MOST_ODD:]))
-
-
 def _nodes(traffic: Traffic) -> Table:
-    nodes = shown_nodes(traffic)
-    rows = [_row(one.name, one) for one in nodes.own]
-    if nodes.more:
-        rows.append(_row(f"{len(nodes.more):,} more of these", *nodes.more))
-    if nodes.alike:
-        rows.append(_row(f"{len(nodes.alike):,} {'others' if rows else 'nodes'}", *nodes.alike))
-    some = "; a row each for those that were excluded or absent, or of whom a reply was not used"
+    """A row for each node; of a large federation, for those that were excluded, refused or absent."""
+    own, some = list(traffic.nodes), ""
+    if len(own) > MOST_NODES:
+        odd = [node for node in own if node.excluded or node.refused or node.absent]
+        own = sorted(odd, key=lambda node: (node.excluded is None, -node.n_refused))[:MOST_NODES]
+        some = (
+            "; a row each for those that were excluded or absent, or of whom a reply was not used"
+        )
+    rows = [_row(one.name, one) for one in own]
+    if others := [node for node in traffic.nodes if node not in own]:
+        rows.append(_row(f"{len(others):,} {'others' if own else 'nodes'}", *others))
     return Table(
-        f"The {counted(traffic.n_nodes, 'node')}{some if nodes.alike or nodes.more else ''}",
+        f"The {counted(traffic.n_nodes, 'node')}{some}",
         (
             "node",
             "sums that it was in",

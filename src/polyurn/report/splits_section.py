@@ -5,7 +5,6 @@ Rows first, which are numbers only, then the figures that are drawn of them.
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 import numpy as np
@@ -13,7 +12,7 @@ import numpy as np
 from polyurn.model.split_findings import EVENNESS, SplitLaw, evenness, findings, split_laws
 from polyurn.model.splits import Splits
 from polyurn.model.trees import Tree
-from polyurn.report.charts import INK, LINE, Column, Rows, chart, keyed, spec_of, tooltip
+from polyurn.report.charts import INK, LINE, Column, Rows, chart, keyed, names_of, spec_of, tooltip
 from polyurn.report.material import Material
 from polyurn.report.parts import Figure, Panel, Section, Table
 from polyurn.typed.declared import Floats
@@ -111,18 +110,21 @@ def _tree(tree: Tree, names: Sequence[str], rows: Rows) -> Figure:
     shown = tooltip("split", *_COLUMNS[2:])
     lines = chart("branches").mark_rule(color=LINE, strokeWidth=2)
     dots = chart().mark_point(size=90).encode(
-        **places, **keyed("evenness", EVENNESS, tones=(3, 0, 2)), tooltip=shown
+        **places, **keyed("evenness", EVENNESS, tones=(3, 0, 2), columns=1), tooltip=shown
     )  # fmt: skip
     texts = chart().mark_text(dx=8, dy=-8, align="left", color=INK).encode(**places, text="label:N")
     drawn = lines.encode(**places, x2="x2:Q", y2="y2:Q") + dots + texts
-    more: dict[str, Any] = {
-        "height": 20 * tree.n_categories + 80,
-        "branches": branch_rows(tree),
-    }
-    components = [*dict.fromkeys(row["component"] for row in rows)]
+    height, branches = 20 * tree.n_categories + 120, branch_rows(tree)
+    components = names_of(rows, "component")
     panels = [
         Panel(
-            spec_of(drawn, [row for row in rows if row["component"] == k], **more), f"component {k}"
+            spec_of(
+                drawn,
+                [row for row in rows if row["component"] == k],
+                height=height,
+                branches=branches,
+            ),
+            f"component {k}",
         )
         for k in components[:_MOST_TREES]
     ]

@@ -1,17 +1,18 @@
 """Styles on the page: what clients differ in besides their labels.
 
-What directions carry, what they look like in pictures or features, how the proxy data serve simulated
-clients, and what training on these promises.
+What directions carry, what they look like in pictures or features, and how the proxy data serve
+simulated clients. What training on these promises is in the section of the sweep.
 """
 
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
 import numpy as np
 
 from polyurn.comparison.comparison_results import SIMULATED
-from polyurn.comparison.estimates import COVERAGE
+from polyurn.comparison.estimates import Estimate
 from polyurn.model.style import Style
 from polyurn.report import charts
 from polyurn.report.charts import (
@@ -19,7 +20,6 @@ from polyurn.report.charts import (
     Rows,
     chart,
     measured,
-    populations,
     spec_of,
     steps,
     tooltip,
@@ -27,20 +27,19 @@ from polyurn.report.charts import (
 from polyurn.report.material import Material, ProxyPoints, StyledClients, StyleMaterial
 from polyurn.report.parts import Figure, Panel, Pictures, Section, Strip, Table
 from polyurn.report.pictures import brightness, is_image, strip
-from polyurn.sweeps.verdict import Verdict
 from polyurn.typed.declared import Floats, Ints
 from polyurn.wording import capital, counted
 
-# What the three covariances are called: B, V and E.
-PARTS = ("shared by a client’s labels", "own to a client and label", "within a client and label")
+# What the three covariances B, V and E are called, and their names in a `Style`.
+PARTS = {
+    "shared by a client’s labels": "shared",
+    "own to a client and label": "by_label",
+    "within a client and label": "within",
+}
 # Where along a direction points are shown, in standard deviations of the proxy data.
 POSITIONS = (-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0)
-# Clients that are shown: one of 20 lies beyond the first and the last.
-QUANTILES = {
-    0.05: ("low", "at the low end"),
-    0.5: ("middle", "in the middle"),
-    0.95: ("high", "at the high end"),
-}
+# Clients that are pictured, by their quantile: one of 20 lies beyond the first, and one beyond the last.
+QUANTILES = {0.05: "at the low end", 0.5: "in the middle", 0.95: "at the high end"}
 # Labels whose points are shown, points of a client, features of a direction, and labels of a chart.
 N_LABELS, N_POINTS, N_FEATURES, MOST_LABELS = 5, 10, 6, 24
 # A normal interval of 95 %.
@@ -65,16 +64,15 @@ def style_section(material: Material) -> Section | None:
         figures.append(_loadings(shown))
     if proxy is not None and styled is not None:
         figures.append(_serving(serving_rows(styled, proxy, shown.labels)))
-    verdict = material.verdict
-    styled_names = {run.population for run in material.runs if run.styled}
-    if verdict is not None and any(v.population in styled_names for v in verdict.simulated):
-        figures.append(_forecast(verdict, styled_names))
+    facts = _facts(shown)
+    if forecast := _forecast(material):
+        facts["Forecast with and without style"] = forecast
     return Section(
         name="style",
         title="What clients differ in besides their labels",
         lead=_lead(shown.style),
         figures=tuple(figures),
-        facts=tuple((term, f"{capital(text)}.") for term, text in _facts(shown).items()),
+        facts=tuple((term, f"{capital(text)}.") for term, text in facts.items()),
     )
 
 
@@ -94,12 +92,9 @@ def _lead(style: Style) -> str:
 
 def _facts(shown: StyleMaterial) -> dict[str, str]:
     style, styled = shown.style, shown.styled
-    alarm = f"{style.alarm}; take proxy data that are more like the clients"
-    if style.alarm is None:
-        alarm = (
-            "none: the clients’ mean style is about the proxy data’s, and few of their points lie "
-        )
-        alarm += "far off"
+    alarm = "none: the clients’ mean is about the proxy data’s, and few of their points lie far off"
+    if style.alarm is not None:
+        alarm = f"{style.alarm}; take proxy data that are more like the clients"
     mean = f"{np.linalg.norm(style.mean):.2f} standard deviations from the proxy data’s"
     if not np.isnan(style.far_share):
         mean += (
@@ -135,99 +130,72 @@ def _facts(shown: StyleMaterial) -> dict[str, str]:
     return facts
 
 
+def _forecast(material: Material) -> str:
+    """Whether clients with a style are nearer to the true ones in training than those without; or ""."""
+    styled, verdict = {run.population for run in material.runs if run.styled}, material.verdict
+    names = [] if verdict is None else [found.population for found in verdict.simulated]
+    if verdict is None or SIMULATED not in names or SIMULATED in styled:
+        return ""
+    pairs = [verdict.pair_sentence(SIMULATED, name) for name in names if name in styled]
+    return f"in training, {'; '.join(pairs)}" if pairs else ""
+
+
 # ------------------------------------------------------------------------ directions
 
 
 def direction_rows(style: Style) -> Rows:
-    """The variance of each direction in its three parts, with intervals where errors are known.
+    """The mean of each direction and its variance in three parts, with intervals if errors are known."""
 
-    "share" is the part's share of the clients' differences, tr(B + V); 0 for what varies within
-    a client and label.
-    """
-    total = float(np.trace(style.shared + style.by_label))
-    rows: Rows = []
-    for k in range(style.n_directions):
-        for part, name in zip(PARTS, ("shared", "by_label", "within"), strict=True):
-            value, errors = float(getattr(style, name)[k, k]), style.errors
-            error = None if errors is None else float(getattr(errors, name)[k, k])
-            reach = _NORMAL * (error or 0.0)
-            share = value / total if part != PARTS[-1] and total > 0 else 0.0
-            rows.append(
-                {
-                    "direction": str(k + 1), "part": part, "variance": value, "error": error,
-                    "low": value - reach, "high": value + reach, "share": share,
-                }
-            )  # fmt: skip
-    return rows
+    def estimate(name: str, *at: int) -> Estimate:
+        value, errors = float(getattr(style, name)[at]), style.errors
+        half = math.nan if errors is None else _NORMAL * float(getattr(errors, name)[at])
+        return Estimate(value, value - half, value + half)
+
+    return [
+        {"direction": f"{k + 1}: {carried:.0%}", "mean": estimate("mean", k)}
+        | {part: estimate(name, k, k) for part, name in PARTS.items()}
+        for k, carried in enumerate(style.carried)
+    ]
 
 
 def _directions(style: Style) -> Figure:
     rows = direction_rows(style)
-    between = [row for row in rows if row["part"] != PARTS[-1]]
-    errors = None if style.errors is None else style.errors.mean
-    directions = [
-        {
-            "direction": str(k + 1),
-            "carried": float(style.carried[k]),
-            "mean": _with_error(style.mean[k], None if errors is None else errors[k]),
-        }
-        | {
-            row["part"]: _with_error(row["variance"], row["error"])
-            for row in rows[3 * k : 3 * k + 3]
-        }
-        for k in range(style.n_directions)
+    variances = [
+        {"direction": row["direction"], "part": part, "variance": row[part]}
+        for row in rows
+        for part in PARTS
     ]
-    # Which share of the clients' differences each direction carries, in its two parts.
-    carried = chart().mark_bar().encode(
-        y=charts.listed("direction", "direction"),
-        x=measured(alt.X, "share", "share of the clients’ differences", "~%").stack("zero"),
-        color=charts.keyed("part", PARTS[:2], tones=_PART_TONES[:2], columns=1)["color"],
-        order=alt.Order("part:N", sort="descending"),
-        tooltip=tooltip("direction", "part", ("share", ".1%")),
-    )  # fmt: skip
-    looks = charts.keyed("part", PARTS, tones=_PART_TONES, columns=1)
-    y = charts.listed("direction", "direction", grid=True).scale(paddingInner=0.4, paddingOuter=0.2)
+    looks = charts.keyed("part", [*PARTS], tones=_PART_TONES)
+    y = charts.listed("direction", grid=True).scale(paddingInner=0.4, paddingOuter=0.2)
     base = chart().encode(y=y, color=looks["color"], yOffset=alt.YOffset("part:N", sort=None))
-    bars = base.mark_rule(strokeWidth=2).encode(
-        x=measured(alt.X, "low", "variance (proxy points have 1)"), x2="high:Q"
+    bars = base.mark_rule(strokeWidth=2).encode(x="variance_low:Q", x2="variance_high:Q")
+    dots = base.mark_point(size=70).encode(
+        x=measured(alt.X, "variance", "variance (proxy points have 1)"),
+        shape=looks["shape"],
+        tooltip=tooltip("direction", "part", ("variance", ".3f")),
     )
-    hints = tooltip("direction", "part", ("variance", ".3f"), ("error", ".3f", "standard error"))
-    dots = base.mark_point(size=70).encode(x="variance:Q", shape=looks["shape"], tooltip=hints)
-    intervals = "" if errors is None else ", with 95 % intervals"
+    intervals = "" if style.errors is None else ", with 95 % intervals"
     return Figure(
         name="style-directions",
         title="What each direction carries",
         says=(
-            "A direction is one way in which points of the same label differ. Where clients differ "
-            "along it, all labels of a client may do so together, or each label by itself. The second "
-            f"chart has what varies within a client and label as well{intervals}."
+            "A direction is one way in which points of the same label differ; beside its number stands "
+            "its share of the clients’ differences. Where clients differ along it, all labels of a "
+            "client may do so together, or each label by itself; the rest of the variance is within a "
+            f"client and label{intervals}."
         ),
-        panels=(
-            Panel(
-                spec_of(carried, between, height=steps(between, "direction")),
-                "clients’ differences",
-            ),
-            Panel(
-                spec_of(bars + dots, rows, height=steps(rows, "direction", 44)),
-                "variance of points",
-            ),
-        ),
+        panels=(Panel(spec_of(bars + dots, variances, height=steps(rows, "direction", 56))),),
         table=Table.of(
-            "Directions, with standard errors",
-            directions,
+            f"Directions{intervals}",
+            rows,
             [
-                Column("direction"),
-                Column("carried", "share of the clients’ differences", ".1%"),
-                Column("mean", "clients’ mean"),
-                *map(Column, PARTS),
+                Column("direction", "direction: share of the clients’ differences"),
+                Column("mean", "clients’ mean", ".3f"),
+                *(Column(part, show=".3f") for part in PARTS),
             ],
         ),
         wide=True,
     )
-
-
-def _with_error(value: float, error: float | None) -> str:
-    return f"{value:.3f}" if error is None else f"{value:.3f} ± {error:.3f}"
 
 
 # ------------------------------------------------------------------------ pictures
@@ -320,12 +288,12 @@ def _simulated(shown: StyleMaterial, proxy: ProxyPoints, styled: StyledClients) 
     for k in range(shown.style.n_directions):
         strips = []
         found = clients_along(styled, proxy, k)
-        for (end, where), row in zip(QUANTILES.values(), found, strict=True):
+        for where, row in zip(QUANTILES.values(), found, strict=True):
             labels = ", ".join(shown.labels[label] for label in proxy.labels[row["points"]])
             source = strip(proxy.features[row["points"]], *levels)
             says = f"A simulated client {where} of direction {k + 1}: labels {labels}"
             strips.append(Strip(_signed(row["position"], 1), source, says))
-            rows.append({**row, "direction": str(k + 1), "end": end, "labels": labels})
+            rows.append({**row, "direction": str(k + 1), "where": where, "labels": labels})
         blocks.append(Pictures(f"direction {k + 1}", (), tuple(strips)))
     mean = Column("position", "mean along the direction", lambda row: _signed(row["position"], 2))
     return Figure(
@@ -340,7 +308,7 @@ def _simulated(shown: StyleMaterial, proxy: ProxyPoints, styled: StyledClients) 
             "The clients that are pictured",
             rows,
             [
-                *map(Column, ("direction", "end", "client")),
+                *map(Column, ("direction", "where", "client")),
                 mean,
                 Column("labels", "labels of the points"),
             ],
@@ -465,11 +433,8 @@ def _serving(rows: Rows) -> Figure:
         Column("low", "effective, 5 % quantile", ",.0f"),
         Column("median", "effective, median", ",.0f"),
         Column("available", "proxy points", ","),
+        Column("used", "proxy points in use", ","),
     ]
-    used = Column(
-        "used", "distinct points in use",
-        lambda row: f"{row['used']:,} ({row['used'] / max(row['available'], 1):.0%})",
-    )  # fmt: skip
 
     def points(field: str) -> Any:
         return measured(
@@ -494,97 +459,6 @@ def _serving(rows: Rows) -> Figure:
             f"few.{some}"
         ),
         panels=(Panel(spec_of(drawn, worst, height=steps(worst, "label", 26))),),
-        table=Table.of(
-            "Effective sample sizes and points in use, label by label", rows, [*columns, used]
-        ),
+        table=Table.of("Effective sample sizes and points in use, label by label", rows, columns),
         wide=True,
-    )
-
-
-# ------------------------------------------------------------------------ the forecast
-
-
-def forecast_rows(verdict: Verdict, styled: Collection[str]) -> Rows:
-    """How much each population's clients promise too much, with its interval over seeds.
-
-    `styled` are the populations whose clients have a style.
-    """
-    unit = 100 if verdict.wording.in_points else 1
-    rows: Rows = []
-    for found in verdict.populations:
-        if not found.n_seeds:
-            continue
-        off, style = found.signed.scaled(unit), found.population in styled
-        known = not np.isnan([off.low, off.high]).any()
-        rows.append(
-            {
-                "population": found.population,
-                "style": "with style" if style else "without style",
-                "off": off.value,
-                "low": off.low if known else off.value,
-                "high": off.high if known else off.value,
-                "difference": unit * found.difference.value,
-            }
-        )
-    return rows
-
-
-def floor_rows(verdict: Verdict) -> Rows:
-    """How far the true clients trained again are from themselves, on either side of 0."""
-    if verdict.floor is None or not verdict.floor.n_seeds:
-        return []
-    size = verdict.floor.difference.value * (100 if verdict.wording.in_points else 1)
-    return [{"low": -size, "high": size}]
-
-
-def _forecast(verdict: Verdict, styled: Collection[str]) -> Figure:
-    """How much each population promises too much, or too little; the floor is a grey band."""
-    rows, floor = forecast_rows(verdict, styled), floor_rows(verdict)
-    unit = "points" if verdict.wording.in_points else verdict.metric
-    columns = [
-        Column("population"),
-        Column("style"),
-        Column("off", "simulated less true", "+.2f"),
-        Column("difference", "absolute difference", ".2f"),
-    ]
-    low_to_high = Column("", "interval", lambda row: f"{row['low']:+.2f} to {row['high']:+.2f}")
-    base = chart(hides=True).encode(y=charts.listed("population"), **populations(rows, "color"))
-    band = chart("floor").mark_rect(color=charts.LINE, opacity=0.6).encode(x="low:Q", x2="high:Q")
-    zero = chart("zero").mark_rule(color=charts.QUIET, strokeDash=[4, 4]).encode(x="v:Q")
-    bars = base.mark_rule(strokeWidth=3).encode(
-        x=measured(alt.X, "low", f"simulated less true, {unit}"), x2="high:Q"
-    )
-    dots = base.mark_point(size=130).encode(
-        x="off:Q", tooltip=tooltip(*columns), **populations(rows, "shape")
-    )
-    height = steps(rows, "population", 40)
-    places = {"zero": [{"v": 0.0}], "floor": floor}
-    return Figure(
-        name="style-forecast",
-        title="The forecast with and without style",
-        says=(
-            f"How much more {verdict.metric} each population promises than the true clients reach. "
-            f"{_paired(verdict, styled)} Lines are {100 * COVERAGE:g} % intervals over seeds."
-            + (" The grey band is how far true clients trained again are off." if floor else "")
-        ),
-        panels=(Panel(spec_of(band + zero + bars + dots, rows, height=height, **places)),),
-        table=Table.of(
-            f"What training on each population promises too much, in {unit}",
-            rows,
-            [*columns[:3], low_to_high, columns[3]],
-        ),
-        wide=True,
-    )
-
-
-def _paired(verdict: Verdict, styled: Collection[str]) -> str:
-    """Each population with a style, against the one that others are held against, which has none."""
-    names = [found.population for found in verdict.simulated]
-    is_there = SIMULATED in names and SIMULATED not in styled
-    with_style = [name for name in names if name in styled and is_there]
-    sentences = [verdict.pair_sentence(SIMULATED, name) for name in with_style]
-    # The name of a population stays as it is spelled.
-    return (
-        " ".join(f"{capital(one) if one.startswith('it ') else one}." for one in sentences)
-        or f"No population {SIMULATED!r} without a style was trained beside it."
     )

@@ -22,7 +22,7 @@ from polyurn.privacy.ledger import Charge
 from polyurn.privacy.noise import discrete_gaussian
 from polyurn.server.fit_settings import DEFAULT, Policy
 from polyurn.storage.run_log import RunLog
-from polyurn.wire import Contrast, Initialise, Noised, Scaled
+from polyurn.wire import BoundedSurvey, Initialise, Noised
 
 Call = tuple[Callable[..., Any], dict[str, Any]]
 
@@ -508,7 +508,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
          "n_colluding": 1, "run": "first", "noise": discrete_gaussian},
     ),
     "PrivateAggregator.aggregate": lambda: (
-        private().aggregate, {"query": Noised(Scaled(Contrast(2, 2)), 9.0), "cohort_size": None},
+        private().aggregate, {"query": Noised(BoundedSurvey(3, pu.SizeBins.logarithmic(9)), 9.0), "cohort_size": None},
     ),
     "Records": lambda: (pu.Records, {
         "features": np.zeros((200, 4)), "labels": LABELS, "clients": np.arange(200) % 20,

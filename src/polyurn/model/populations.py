@@ -6,6 +6,7 @@ and `Styled`, any of them whose clients differ in their style, too. Which points
 in `partitioning/`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Protocol, TypeAlias, runtime_checkable
@@ -51,18 +52,21 @@ class Population(Protocol):
 
 
 @checked
-class Drawn(FrozenArrays):
+class Drawn(FrozenArrays, ABC):
     """A population whose `_draw` makes a number of clients that has been checked."""
 
-    n_categories: int
+    @property
+    @abstractmethod
+    def n_categories(self) -> int:
+        """The number of categories, C."""
 
     def sample(self, n_clients: int, *, rng: Seed = None) -> Ints:
         """Draw the histograms of clients, shape (n_clients, n_categories)."""
         n_clients = checked_draw(n_clients, self.n_categories)
         return self._draw(n_clients, np.random.default_rng(rng))
 
-    def _draw(self, n_clients: int, rng: np.random.Generator) -> Ints:
-        raise NotImplementedError
+    @abstractmethod
+    def _draw(self, n_clients: int, rng: np.random.Generator) -> Ints: ...
 
 
 @checked

@@ -508,7 +508,8 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
          "n_colluding": 1, "run": "first", "noise": discrete_gaussian},
     ),
     "PrivateAggregator.aggregate": lambda: (
-        private().aggregate, {"query": Noised(BoundedSurvey(3, pu.SizeBins.logarithmic(9)), 9.0), "cohort_size": None},
+        private().aggregate,
+        {"query": Noised(BoundedSurvey(3, pu.SizeBins.logarithmic(9)), 9.0), "cohort_size": None},
     ),
     "Records": lambda: (pu.Records, {
         "features": np.zeros((200, 4)), "labels": LABELS, "clients": np.arange(200) % 20,

@@ -138,7 +138,7 @@ class IID(Drawn):
         >>> IID.proxy([0, 1, 1, 1], n_categories=3, sizes=[4, 9]).marginal.tolist()
         [0.25, 0.75, 0.0]
         """
-        codes = label_codes(labels, np.size(labels), n_labels=n_categories)
+        codes = label_codes(labels, None, n_labels=n_categories)
         check_memory(
             8 * n_categories, f"{n_categories:,} categories", "take a smaller n_categories"
         )

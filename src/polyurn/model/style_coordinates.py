@@ -234,12 +234,12 @@ def check_finite(rows: NDArray[Any]) -> None:
         )
 
 
-def label_codes(labels: ArrayLike, n_points: int, *, n_labels: int | None) -> Ints:
+def label_codes(labels: ArrayLike, n_points: int | None, *, n_labels: int | None) -> Ints:
     """Labels as integers from 0, one for each point; below `n_labels`, if that is given."""
     given = numbers(labels, "labels")
-    if given.shape != (n_points,):
+    if given.shape != (given.size if n_points is None else n_points,):
         raise ParameterError(
-            f"expected a label for each of {n_points} points, got shape {given.shape}"
+            f"expected a label for each of {n_points or given.size} points, got shape {given.shape}"
         )
     if given.dtype.kind == "b" or (given != np.floor(given)).any():  # NaN is not
         raise ParameterError("expected labels as integers from 0")

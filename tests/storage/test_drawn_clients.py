@@ -3,7 +3,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import polyurn as pu
-from polyurn.errors import FileError
+from polyurn.errors import FileError, ParameterError
 from polyurn.storage.drawn_clients import write_drawn
 from shard_cases import MDM
 
@@ -25,14 +25,30 @@ def test_a_folder_has_as_many_clients_as_were_asked_for_each_called_by_its_numbe
     assert (np.abs(counts.mean(axis=0) - MDM.mean()) < 4.5 * error).all()
 
 
-def test_the_clients_do_not_depend_on_the_number_of_threads(tmp_path):
+def test_the_clients_do_not_depend_on_threads_and_a_stopped_run_goes_on(tmp_path, monkeypatch):
     settings = {"rng": 4, "clients_per_file": 100}
     write_drawn(MDM, 350, tmp_path / "one", n_threads=1, **settings)
     write_drawn(MDM, 350, tmp_path / "two", n_threads=3, **settings)
-    np.testing.assert_array_equal(histograms(tmp_path / "one"), histograms(tmp_path / "two"))
+    known = histograms(tmp_path / "one")
+    np.testing.assert_array_equal(known, histograms(tmp_path / "two"))
+    (tmp_path / "two" / "clients-000002.parquet").unlink()
+    kept = (tmp_path / "two" / "clients-000000.parquet").stat().st_mtime_ns
+    write_drawn(MDM, 350, tmp_path / "two", **settings)
+    np.testing.assert_array_equal(known, histograms(tmp_path / "two"))
+    assert (tmp_path / "two" / "clients-000000.parquet").stat().st_mtime_ns == kept
 
 
-def test_clients_are_not_mixed_with_other_files(tmp_path):
-    write_drawn(MDM, 250, tmp_path / "drawn")
-    with pytest.raises(FileError, match="holds something else"):
-        write_drawn(MDM, 250, tmp_path / "drawn")
+NAMES = {"categories": tuple("abcdefghij")}
+
+
+@pytest.mark.parametrize("change", [{"rng": 5}, {"clients_per_file": 200}, NAMES])
+def test_what_was_drawn_otherwise_is_not_continued(tmp_path, change):
+    settings = {"rng": 4, "clients_per_file": 100}
+    write_drawn(MDM, 250, tmp_path / "drawn", **settings)
+    with pytest.raises(FileError, match="holds something else, clients-00000"):
+        write_drawn(MDM, 250, tmp_path / "drawn", **{**settings, **change})
+
+
+def test_no_clients_are_refused(tmp_path):
+    with pytest.raises(ParameterError, match="expected at least one client, got 0"):
+        write_drawn(MDM, 0, tmp_path / "drawn")

@@ -119,6 +119,9 @@ class FedAvg:
     def from_json(cls, document: Mapping[str, Any]) -> "FedAvg":
         """The settings that `to_json` wrote; unknown names are an error."""
         cls._check_names(document)
+        missing = [name for name in ("n_rounds", "cohort_size") if name not in document]
+        if missing:
+            raise ParameterError(f"FedAvg needs {' and '.join(missing)}")
         return cls(**document)
 
     def with_changes(self, changes: Mapping[str, Any]) -> "FedAvg":

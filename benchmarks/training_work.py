@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from peers.clock import Clock
 from peers.environments import Block
 from polyurn.partitioning.result import Partition
-from polyurn.training.building import Problem, prepare
+from polyurn.training.building import LearningProblem, prepare
 from polyurn.training.engines.choice import open_engine
 from polyurn.training.engines.worker import Engine, Work
 from polyurn.training.examples import Examples
@@ -134,7 +134,7 @@ class Ours:
 def opened(case: Case, engine: EngineName, n_workers: int) -> Iterator[Ours]:
     """An engine on the CPU."""
     data, clients = make_data(case)
-    work = prepare(Problem(case.build, data, metrics={}, device="cpu"), clients, seed=0)
+    work = prepare(LearningProblem(case.build, data, metrics={}, device="cpu"), clients, seed=0)
     start = work.layout.pack(work.model)[None].clone()
     with open_engine(engine, work, case.settings, n_workers=n_workers) as found:
         yield Ours(case, found, work, start)

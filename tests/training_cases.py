@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from polyurn.partitioning.result import Partition
-from polyurn.training.building import Problem, prepare
+from polyurn.training.building import LearningProblem, prepare
 from polyurn.training.examples import Examples
 
 
@@ -87,4 +87,4 @@ def same_bits(a, b):
 def work(model, data):
     """What an engine is opened with, for a single client."""
     clients = one_client(9)
-    return prepare(Problem(model, data, metrics={}), clients, seed=0)
+    return prepare(LearningProblem(model, data, metrics={}), clients, seed=0)

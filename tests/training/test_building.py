@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from polyurn.errors import ParameterError
-from polyurn.training.building import Problem, build
+from polyurn.training.building import LearningProblem, build
 from polyurn.training.fedavg import FedAvg
 from polyurn.training.federated import train
 from training_cases import images, one_client, tabular, work
@@ -38,7 +38,7 @@ def test_lazy_layers_find_their_shapes_and_start_from_the_seed():
         return nn.Sequential(nn.LazyLinear(7), nn.ReLU(), nn.LazyLinear(3))
 
     data = tabular()
-    one, same, other = (build(Problem(lazy, data), seed=seed) for seed in (1, 1, 2))
+    one, same, other = (build(LearningProblem(lazy, data), seed=seed) for seed in (1, 1, 2))
     assert one[0].weight.shape == (7, data.features.shape[1])
     assert torch.equal(one[0].weight, same[0].weight)
     assert not torch.equal(one[0].weight, other[0].weight)
@@ -52,9 +52,9 @@ def test_a_model_that_cannot_take_the_points_is_refused_in_one_line():
         test_features=np.ones(data.test_features.shape, dtype=np.uint8),
     )
     with pytest.raises(ParameterError, match=r"type uint8.*convert them to floats"):
-        build(Problem("softmax", pixels), seed=0)
+        build(LearningProblem("softmax", pixels), seed=0)
     with pytest.raises(ParameterError, match=r"cannot take points of shape \(\d+,\)"):
-        build(Problem(lambda: nn.Linear(99, 3), data), seed=0)
+        build(LearningProblem(lambda: nn.Linear(99, 3), data), seed=0)
 
 
 @pytest.mark.parametrize(("dtype", "value"), [(torch.float32, 1e39), (torch.float16, -1e5)])
@@ -65,7 +65,7 @@ def test_numbers_that_the_models_type_cannot_hold_are_refused_with_their_positio
     features[3, 1] = np.inf  # was infinite before: training says that it diverges
     data = replace(data, test_features=features, test_labels=data.labels)
     with pytest.raises(ParameterError, match=r"test_features of at most .* \(4, 2\)"):
-        build(Problem(lambda: nn.Linear(5, 3, dtype=dtype), data), seed=0)
+        build(LearningProblem(lambda: nn.Linear(5, 3, dtype=dtype), data), seed=0)
 
 
 class Silent(nn.Module):
@@ -76,12 +76,12 @@ class Silent(nn.Module):
 def test_models_that_say_nothing_or_cannot_be_copied_are_no_trouble():
     data = tabular()
     with pytest.raises(ParameterError, match="ValueError"):
-        build(Problem(Silent, data), seed=0)
+        build(LearningProblem(Silent, data), seed=0)
     n = data.features.shape[1]
-    old_style = build(Problem(lambda: keeps_a_result(nn.Linear(n, 3)), data), seed=0)
+    old_style = build(LearningProblem(lambda: keeps_a_result(nn.Linear(n, 3)), data), seed=0)
     with pytest.raises(RuntimeError, match="deepcopy"):
         copy.deepcopy(old_style)
-    lazy = build(Problem(lambda: nn.LazyBatchNorm1d(affine=False), data), seed=0)
+    lazy = build(LearningProblem(lambda: nn.LazyBatchNorm1d(affine=False), data), seed=0)
     assert lazy.running_mean.shape == (n,)
 
 

@@ -9,7 +9,7 @@ from torch import nn
 
 from polyurn.errors import ParameterError
 from polyurn.partitioning.result import Partition
-from polyurn.training.building import Problem, build
+from polyurn.training.building import LearningProblem, build
 from polyurn.training.fedavg import FedAvg
 from polyurn.training.federated import train, train_columns
 from polyurn.training.losses import cross_entropy, squared_error
@@ -33,7 +33,7 @@ MLP = doubled(lambda: perceptron((5,), 3, hidden=(4,)))
 def test_one_client_with_one_full_batch_is_plain_gradient_descent(engine):
     asked = FedAvg(n_rounds=5, cohort_size=1, batch_size=400, local_learning_rate=0.3)
     run = train(asked, MLP, DATA, one_client(400), seed=3, engine=engine, n_workers=1)
-    model = build(Problem(MLP, DATA), seed=3)
+    model = build(LearningProblem(MLP, DATA), seed=3)
     x, y = torch.tensor(DATA.features), torch.tensor(DATA.labels)
     for _ in range(5):
         loss = nn.functional.cross_entropy(model(x), y)
@@ -47,7 +47,7 @@ def test_one_client_with_one_full_batch_is_plain_gradient_descent(engine):
 
 def fedavg_by_hand(asked, clients, *, seed, momentum=0.0):
     """Whole clients as one batch each, every client in every round: no chance is left."""
-    model = build(Problem(MLP, DATA), seed=seed)
+    model = build(LearningProblem(MLP, DATA), seed=seed)
     weights = [p.detach().clone() for p in model.parameters()]
     speed = [torch.zeros_like(w) for w in weights]
     total = sum(map(len, clients))
@@ -127,7 +127,7 @@ def test_columns_side_by_side_equal_runs_on_their_own():
         base.with_changes({"local_learning_rate": 1e30}),  # diverges; the others must not notice
     ]
     clients = ragged(400, [3, 11, 25, 8, 30, 1])
-    together = train_columns(columns, Problem(MLP, DATA, engine="batched"), clients, seed=5)
+    together = train_columns(columns, LearningProblem(MLP, DATA, engine="batched"), clients, seed=5)
     for column, run in zip(columns, together, strict=True):
         alone = train(column, MLP, DATA, clients, seed=5, engine="workers", n_workers=1)
         assert run.diverged == alone.diverged

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from polyurn.errors import ParameterError
-from polyurn.training.building import Problem, build
+from polyurn.training.building import LearningProblem, build
 from polyurn.training.fedavg import FedAvg
 from polyurn.training.federated import train
 from polyurn.training.networks import perceptron
@@ -19,7 +19,7 @@ def test_adam_on_the_server_is_torch_adam_on_minus_the_update():
     clients = ragged(400, [20, 30])
     update = {}
     for kind in ("SGD", "Adam"):
-        start = build(Problem(MLP, DATA), seed=0).state_dict()
+        start = build(LearningProblem(MLP, DATA), seed=0).state_dict()
         changes = {"server_optimizer": kind, "server_learning_rate": 1.0 if kind == "SGD" else 0.01}
         run = train(asked.with_changes(changes), MLP, DATA, clients, seed=0)
         update[kind] = {name: run.state[name] - start[name] for name in start}

@@ -28,7 +28,7 @@ from polyurn.sweeps.trainable import (
     finished_run,
     function_fingerprint,
 )
-from polyurn.training.building import Problem, build, prepare
+from polyurn.training.building import LearningProblem, build, prepare
 from polyurn.training.engines.choice import suits_batching
 from polyurn.training.engines.vectors import layout
 from polyurn.training.engines.worker import check_cohorts
@@ -43,7 +43,7 @@ from polyurn.typed.json_form import Count
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Training(Problem):
+class Training(LearningProblem):
     """What all runs of a sweep share, as it is sent to workers."""
 
     tests_clients: bool = False

@@ -26,7 +26,7 @@ from polyurn.typed.json_form import shown
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class LearningProblem:
     """What is trained, on which data, and how that is measured; see `train`."""
 
     model: ModelFunction | str
@@ -37,7 +37,7 @@ class Problem:
     device: str | None = None
 
 
-def prepare(problem: Problem, clients: Partition, *, seed: int) -> Work:
+def prepare(problem: LearningProblem, clients: Partition, *, seed: int) -> Work:
     """The model with its first weights, and the data as tensors of its type, on the device."""
     module, data, device = build(problem, seed=seed), problem.data, problem.device
     try:
@@ -57,7 +57,7 @@ def prepare(problem: Problem, clients: Partition, *, seed: int) -> Work:
     return Work(module, found, points, clients, problem.loss, dict(problem.metrics), seed)
 
 
-def build(problem: Problem, *, seed: int) -> nn.Module:
+def build(problem: LearningProblem, *, seed: int) -> nn.Module:
     """The model with the first weights of a seed, whose outputs suit the labels."""
     model, data = problem.model, problem.data
     if isinstance(model, nn.Module) or not (isinstance(model, str) or callable(model)):

@@ -25,7 +25,7 @@ except ImportError as error:
 
 from polyurn.partitioning.result import Partition
 from polyurn.training import schedule
-from polyurn.training.building import Problem, prepare
+from polyurn.training.building import LearningProblem, prepare
 from polyurn.training.engines.choice import open_engine
 from polyurn.training.engines.worker import Engine, Work, alone, check_cohorts, per_example
 from polyurn.training.examples import Examples, check_clients
@@ -154,14 +154,14 @@ def train(
     report = None if on_round is None else lambda _, evaluation: on_round(evaluation)
     given: dict[str, Any] = {} if metrics is None else {"metrics": metrics}
     return train_columns(
-        [settings], Problem(model, data, loss, engine=engine, device=device, **given),
+        [settings], LearningProblem(model, data, loss, engine=engine, device=device, **given),
         check_clients(clients, n_points=len(data)), seed=seed, n_workers=n_workers, on_round=report,
     )[0]  # fmt: skip
 
 
 def train_columns(
     columns: Sequence[FedAvg],
-    problem: Problem,
+    problem: LearningProblem,
     clients: Partition,
     *,
     seed: int,

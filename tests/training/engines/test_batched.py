@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from polyurn.partitioning.result import Partition
-from polyurn.training.building import Problem
+from polyurn.training.building import LearningProblem
 from polyurn.training.engines.batched import parts
 from polyurn.training.fedavg import FedAvg
 from polyurn.training.federated import train, train_columns
@@ -70,7 +70,7 @@ def test_with_dropout_a_run_does_not_depend_on_the_columns_beside_it(trace_after
     base = FedAvg(n_rounds=3, cohort_size=4)
     columns = [base.with_changes({"local_learning_rate": rate}) for rate in (0.1, 0.2, 0.3)]
     clients = ragged(400, [3, 11, 25, 8, 30, 1])
-    problem = Problem(model, DATA, engine="batched")
+    problem = LearningProblem(model, DATA, engine="batched")
     together = train_columns(columns, problem, clients, seed=5)
     for column, run in zip(columns, together, strict=True):
         alone = train_columns([column], problem, clients, seed=5)[0]

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from polyurn.training.building import Problem, build
+from polyurn.training.building import LearningProblem, build
 from polyurn.training.fedavg import FedAvg
 from polyurn.training.federated import train
 from polyurn.training.losses import cross_entropy
@@ -18,7 +18,7 @@ def test_channels_last_changes_the_order_in_memory_and_not_the_result():
     stored = train(asked, make, data, clients, seed=0, n_workers=1)
     batched = train(asked, make, data, clients, seed=0, engine="batched")
     assert close(stored, batched)
-    model = build(Problem(make, data), seed=0)
+    model = build(LearningProblem(make, data), seed=0)
     model.load_state_dict(stored.state)
     outputs = model(torch.tensor(data.test_features))
     loss = cross_entropy(outputs, torch.tensor(data.test_labels)).mean()

@@ -7,7 +7,7 @@ from torch import nn
 
 from polyurn.errors import ParameterError
 from polyurn.partitioning.result import Partition
-from polyurn.training.building import Problem, build
+from polyurn.training.building import LearningProblem, build
 from polyurn.training.engines.worker import blocks
 from polyurn.training.fedavg import FedAvg
 from polyurn.training.federated import train
@@ -63,7 +63,7 @@ def test_running_statistics_of_one_client_are_those_of_torch():
     asked = FedAvg(n_rounds=2, cohort_size=1, batch_size=60, local_learning_rate=0.1)
     make = doubled(lambda: nn.Sequential(nn.Flatten(), nn.BatchNorm1d(64), nn.Linear(64, 2)))
     run = train(asked, make, data, one_client(60), seed=0, n_workers=1)
-    model = build(Problem(make, data), seed=0).train()
+    model = build(LearningProblem(make, data), seed=0).train()
     for _ in range(2):
         loss = cross_entropy(model(torch.tensor(data.features)), torch.tensor(data.labels)).mean()
         for p, g in zip(

@@ -196,11 +196,13 @@ def write_histograms(
     )
 
 
-def csv_text(counts: object, *, categories: Sequence[str] | None = None) -> bytes:
+def csv_text(
+    counts: object, *, clients: Sequence[Any] | None = None, categories: Sequence[str] | None = None
+) -> bytes:
     """What `write_histograms` writes to a .csv file."""
     pa = arrow("writing tables")
     stream = pa.BufferOutputStream()
-    pa.csv.write_csv(long_table(counts, categories=categories), stream)
+    pa.csv.write_csv(long_table(counts, clients=clients, categories=categories), stream)
     return bytes(stream.getvalue())
 
 

@@ -361,7 +361,7 @@ def test_a_style_that_the_budget_does_not_allow_to_begin_again_says_why_there_wa
         perform(here.exchange, here.style_job(**STYLE))
     said = str(error.value)
     assert said.startswith("no sum: ")
-    assert "refused: node-3 (the transport says that it failed); begun again, style" in said
+    assert "refused: node-3 (the transport says that it failed); begun again, bounded_style" in said
     assert said.endswith("raise the budget with --ledger-epsilon")
 
 

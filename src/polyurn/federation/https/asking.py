@@ -13,8 +13,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-import numpy as np
-
 from polyurn.errors import FederationError
 from polyurn.federation.folder import FederationFolder
 from polyurn.federation.https.protocol import (
@@ -58,8 +56,10 @@ class HttpsExchange:
         ) as response:
             while head := response.read(REPLIED.size):
                 node, n_bytes = REPLIED.unpack(head)
-                reply = response.read(n_bytes) if n_bytes else b""  # of 0 it would wait for more
-                yield node, reply
+                yield (
+                    node,
+                    response.read(n_bytes) if n_bytes else b"",
+                )  # of 0 it would wait for more
 
     @contextmanager
     def _asked(
@@ -104,11 +104,11 @@ def _connect(link: http.client.HTTPSConnection) -> None:
 
 def _written(messages: Mapping[int, bytes]) -> Iterator[bytes]:
     """All messages of a stage: what they share with the first one after their heads goes once."""
-    first = b""
+    first = None
     for node, message in messages.items():
         head, body = message[:N_HEAD], message[N_HEAD:]
-        n_shared = _n_shared(first, body)
-        first = first or body
+        n_shared = 0 if first is None else _n_shared(first, body)
+        first = body if first is None else first
         rest = body[n_shared:]
         yield SENT.pack(node, len(head), n_shared, len(rest)) + head
         yield rest
@@ -116,9 +116,16 @@ def _written(messages: Mapping[int, bytes]) -> Iterator[bytes]:
 
 def _n_shared(one: bytes, other: bytes) -> int:
     """How many bytes two texts have in common at their beginnings."""
-    n = min(len(one), len(other))
-    differ = np.frombuffer(one, np.uint8, n) != np.frombuffer(other, np.uint8, n)
-    return int(differ.argmax()) if differ.any() else n
+    low, high = 0, min(len(one), len(other))
+    if one[:high] == other[:high]:
+        return high
+    while low < high:  # the first `low` are equal; of the first `high` + 1, if they exist, not all
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def start(folder: FederationFolder, *, host: str) -> int:

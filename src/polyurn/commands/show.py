@@ -8,7 +8,6 @@ import polyurn as pu
 from polyurn.commands.console import print_json, say, show
 from polyurn.commands.declare import argument
 from polyurn.commands.options import AS_JSON
-from polyurn.typed.json_form import to_json
 
 
 def show_command(
@@ -23,6 +22,7 @@ def show_command(
     from polyurn.commands import views
     from polyurn.storage.documents import format_of
     from polyurn.storage.models import load_saved, model_path
+    from polyurn.typed.json_form import to_json
 
     kind = format_of(model_path(file))
     if kind == "polyurn.style":

@@ -66,6 +66,14 @@ def test_numeric_codes_with_many_gaps_are_names(run, tmp_path):
     assert "numbers are taken as names" in ran.err
 
 
+def test_ratings_that_begin_at_1_do_not_get_a_category_0_in_silence(run, tmp_path):
+    (tmp_path / "t.csv").write_text(HEAD + "a,1,2\na,2,1\nb,3,4\n")
+    assert "no client holds category 0" in histograms(run, "t.csv")[1]
+    counts, said = histograms(run, "t.csv", "--categories", "1,2,3")
+    assert counts == [[2, 1, 0], [0, 0, 4]]
+    assert "category 0" not in said
+
+
 def test_categories_of_5000_digits_are_names(run, tmp_path):
     (tmp_path / "t.csv").write_text(HEAD + f"a,{'9' * 5000},1\nb,7,2\n")
     assert run("histogram", "t.csv", "--json").json()["categories"] == ["7", "9" * 5000]

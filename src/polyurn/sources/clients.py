@@ -288,6 +288,10 @@ def histograms_of(
             by_name = laid(found, shown, allow_empty=True)
             found = replace(found, counts=sparse.csr_array(by_name))
         n_clients, n_categories = found.shape
+        if declared is None and isinstance(shown, int) and not found.counts[:, [0]].sum():
+            reading.say(
+                "no client holds category 0: declare categories that begin at 1 by their names"
+            )
         if declared is None and n_categories > n_clients:
             reading.say(
                 f"more categories ({n_categories:,}) than clients ({n_clients:,}): see that --client "

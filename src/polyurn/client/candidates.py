@@ -23,11 +23,14 @@ from polyurn.client.columns import (
     numbers_of,
     plain_column,
 )
-from polyurn.client.counting import tally
+from polyurn.client.counting import Categories, tally
 from polyurn.client.layout import Layout, column_text, find_column
+from polyurn.client.record_tables import record_columns, table_records
+from polyurn.client.records import Records
 from polyurn.client.tables import observed_codes
 from polyurn.errors import CountsError, InputError, ParameterError
 from polyurn.typed.declared import Floats, Ints
+from polyurn.wire import RecordColumn
 from polyurn.wording import counted
 
 if TYPE_CHECKING:
@@ -102,6 +105,28 @@ def label_by_column(
     if measured:
         remarks.append(_about_own_quantiles(measured, cutting))
     return FeatureColumns(tuple(found), tuple(remarks))
+
+
+def declared_records(
+    table: object, layout: Layout, names: Sequence[str] | None = None, *, categories: Categories,
+    values: Mapping[str, Sequence[str]], bins: Mapping[str, Bins],
+) -> tuple[Records, dict[str, RecordColumn]]:  # fmt: skip
+    """The records of a table's clients, and how candidates are cut: nothing is taken from the table.
+
+    Candidates are the columns `names`, by default all that have declared values or bins.
+    """
+    arrow = as_arrow(table)
+    if layout.category is None or layout.count is not None:
+        raise CountsError(
+            "expected one row per point with epsilon, got counts; if there are none, --count 1"
+        )
+    asked = _asked(arrow.column_names, layout, [*values, *bins] if names is None else names)
+    columns = record_columns(asked, asked, values=values, bins=bins)
+    records = table_records(
+        arrow, label=layout.category, categories=categories, features=asked, client=layout.client,
+        values=values,
+    )  # fmt: skip
+    return records, columns
 
 
 def lacking_columns(proxy: object, columns: Sequence[str]) -> tuple[str, ...]:

@@ -4,25 +4,36 @@ The frame's clients are played in this process. How they are counted is `client/
 much they differ is `server/feature_choice.py`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from polyurn.aggregate.local import LocalAggregator
 from polyurn.client.bins import Bins
-from polyurn.client.candidates import FeatureColumn, label_by_column, lacking_columns, n_lacking
+from polyurn.client.candidates import (
+    FeatureColumn,
+    declared_records,
+    label_by_column,
+    lacking_columns,
+    n_lacking,
+)
 from polyurn.client.columns import as_arrow
+from polyurn.client.counting import Categories
 from polyurn.client.layout import Columns
+from polyurn.client.records import Records
 from polyurn.client.tables import table_layout
-from polyurn.counts import client_sizes
+from polyurn.counts import Counts, client_sizes
 from polyurn.errors import ParameterError
 from polyurn.server.feature_choice import (
     FeatureChoice,
     FeatureDifference,
+    choose_feature,
     feature_differences,
     thin_categories,
 )
 from polyurn.typed.arguments import checked
 from polyurn.typed.declared import Seed
+from polyurn.wire import Aggregator
 
 _MOST_BINS = 1_000
 
@@ -48,9 +59,9 @@ class TableFeatures(FeatureChoice):
     """
 
     bins: Mapping[str, Bins]
-    remarks: tuple[str, ...]
-    lacking_columns: tuple[str, ...]
-    n_lacking: int
+    remarks: tuple[str, ...] = ()
+    lacking_columns: tuple[str, ...] = ()
+    n_lacking: int = 0
 
 
 @checked
@@ -65,8 +76,16 @@ def table_features(
     n_bins: int = 10,
     proxy: object = None,
     rng: Seed = None,
+    categories: Categories | None = None,
+    values: Mapping[str, Sequence[str]] | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    through: Callable[[Aggregator], Aggregator] | None = None,
 ) -> TableFeatures:
     """Measure how much the clients of a data frame differ in its columns, and say what to model.
+
+    With `epsilon` nothing is taken from the table: the label's `categories` are declared, and of each
+    candidate its `values` or its `bins`.
 
     Parameters
     ----------
@@ -89,6 +108,16 @@ def table_features(
         The server's own table, whose quantiles are taken where it has the column.
     rng : int or numpy.random.Generator, optional
         Puts clients into the groups of the jackknife.
+    categories : int, sequence of str, or Bins, optional
+        With `epsilon`: the declared labels.
+    values : mapping of str to sequence of str, optional
+        With `epsilon`: the declared values of candidates of texts. By default candidates are the columns
+        with declared values or bins.
+    epsilon, delta : float, optional
+        Ask for sums with this guarantee, which the candidates share evenly.
+    through : function of an Aggregator, optional
+        Returns the aggregator that is asked instead of the table's own: one with a ledger, say,
+        ``lambda clients: pu.PrivateAggregator(clients, ledger=ledger)``.
 
     Raises
     ------
@@ -112,17 +141,37 @@ def table_features(
     arrow = as_arrow(table)
     own = None if proxy is None else as_arrow(proxy)
     layout = table_layout(arrow, Columns(client, label, count))
+    parts = layout.category if isinstance(layout.category, tuple) else (str(layout.category),)
+    name = " × ".join(parts)
+
+    def asked(clients: Counts | Records) -> Aggregator:
+        played = LocalAggregator(clients, rng=rng)
+        return played if through is None else through(played)
+
+    if epsilon is not None:
+        if categories is None or proxy is not None:
+            raise ParameterError(
+                "expected declared categories (--categories) and no proxy with epsilon: what is taken "
+                "from the table would be released without noise"
+            )
+        records, columns = declared_records(
+            arrow, layout, candidates, categories=categories, values=values or {}, bins=bins or {}
+        )
+        whole: Any = {"label": name, "n_labels": records.n_labels}
+        choice = choose_feature(asked(records), columns, epsilon=epsilon, delta=delta, **whole)
+        return TableFeatures(**vars(choice), bins=bins or {})
+    if any(one is not None for one in (categories, values, delta)):
+        raise ParameterError("expected epsilon with categories, values and delta, got none")
     offered = label_by_column(arrow, layout, candidates, edges=bins, n_bins=n_bins, proxy=own)
     differences = {
         candidate.name: feature_differences(
-            LocalAggregator(candidate.counts, rng=rng),
+            asked(candidate.counts),
             n_labels=candidate.n_labels,
             n_values=candidate.n_values,
         )
         for candidate in offered.found
     }
-    parts = layout.category if isinstance(layout.category, tuple) else (str(layout.category),)
-    choice = FeatureChoice.of(" × ".join(parts), offered.found[0].n_labels, differences)
+    choice = FeatureChoice.of(name, offered.found[0].n_labels, differences)
     best = choice.recommendation.feature
     chosen = next((found for found in offered.found if found.name == best), None)
     lacking, n_absent = _lacking(arrow, own, parts, offered.found, chosen)

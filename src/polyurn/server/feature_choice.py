@@ -121,12 +121,14 @@ class FeatureChoice(LookResult):
 
 @checked
 def feature_differences(
-    aggregator: Aggregator, *, n_labels: int, n_values: int, cohort_size: int | None = None
-) -> FeatureDifference:
+    aggregator: Aggregator, *, n_labels: int, n_values: int, cohort_size: int | None = None,
+    epsilon: float | None = None, delta: float | None = None,
+) -> FeatureDifference:  # fmt: skip
     """Measure how much clients differ in a label, in a feature, and in the feature given the label.
 
     It takes one round. The intervals are of a delete-a-group jackknife over 20 groups of clients, which
-    are formed by each client's own bucket.
+    are formed by each client's own bucket. With noise there are no groups of clients to leave out: the
+    intervals are those of the noise, and of variances that no law of the clients exceeds.
 
     Parameters
     ----------
@@ -135,7 +137,9 @@ def feature_differences(
         category y * n_values + f.
     n_labels, n_values : int
     cohort_size : int, optional
-        Clients that are asked; all of them by default.
+        Clients that are asked; all of them by default, and always with `epsilon`.
+    epsilon, delta : float, optional
+        Ask for a sum with this guarantee; of a `PrivateAggregator` its ledger is charged.
 
     Returns
     -------
@@ -160,7 +164,14 @@ def feature_differences(
     >>> f"{found.label.value:.2f}, {abs(found.given_label.value):.2f}"
     '1.00, 0.00'
     """
-    return _exactly(aggregator, Contrast(n_labels, n_values), N_GROUPS, cohort_size)
+    asked, query = Asked(aggregator, epsilon, delta), Contrast(n_labels, n_values)
+    if epsilon is None:
+        return _exactly(aggregator, query, N_GROUPS, cohort_size)
+    if cohort_size is not None:
+        raise ParameterError(
+            f"expected cohort_size None, all clients, with epsilon, got {cohort_size}"
+        )
+    return _with_noise(query, asked.sums(Scaled(query)))
 
 
 @checked
@@ -175,8 +186,7 @@ def choose_feature(
 ) -> FeatureChoice:
     """Measure how much clients differ in columns of their records, cut into bins, in one round each.
 
-    `epsilon` and `delta` are as in `describe`. With noise there are no groups of clients to leave out:
-    the intervals are those of the noise, and of variances that no law of the clients exceeds.
+    `epsilon` and `delta` are as in `describe`; the columns share them evenly.
     """
     if not columns:
         raise ParameterError("expected at least one column to look at, got none")

@@ -313,7 +313,7 @@ def fitted(place: FederationFolder, *, secure: bool) -> Traffic:
     """The traffic of a short fit."""
     job = MixtureJob(
         federation=str(place.path), command=None, selects=False, components=(3,), max_size=20,
-        max_rounds=N_ROUNDS, secure=secure, timeout=120.0,
+        max_rounds=N_ROUNDS, secure=secure, timeout=600.0,
     )  # fmt: skip
     folder = JobFolder.make(place.runs, job)
     perform(HttpsExchange(place), folder)
@@ -327,7 +327,7 @@ def looked(place: FederationFolder, *, secure: bool, **look: Any) -> str:
     took, whole = [], []
     for _ in range(3):
         job = LookJob(
-            federation=str(place.path), command=None, secure=secure, timeout=120.0, **look
+            federation=str(place.path), command=None, secure=secure, timeout=600.0, **look
         )
         folder, begin = JobFolder.make(place.runs, job), time.monotonic()
         perform(HttpsExchange(place), folder)

@@ -129,18 +129,20 @@ def declared_records(
     return records, columns
 
 
-def lacking_columns(proxy: object, columns: Sequence[str]) -> tuple[str, ...]:
-    """Those of the columns that the proxy data do not have."""
-    names = as_arrow(proxy).column_names
-    return tuple(name for name in columns if name not in names)
-
-
-def n_lacking(table: object, proxy: object, columns: Sequence[str]) -> int:
-    """How many combinations of values in these columns the clients have and the proxy data lack."""
-    held = observed_codes(as_arrow(table), columns)[0]
+def lacking(
+    table: object, proxy: object, label: Sequence[str], found: Sequence[FeatureColumn],
+    chosen: FeatureColumn | None,
+) -> tuple[tuple[str, ...], int]:  # fmt: skip
+    """Columns that the proxy data should have, and lack; of label and chosen column, how many pairs."""
+    held, offered = as_arrow(table), as_arrow(proxy)
+    pair = [*label] if chosen is None else [*label, chosen.name]
+    needed = [*label, *(one.name for one in found if one.at_own_quantiles), *pair]
+    columns = tuple(n for n in dict.fromkeys(needed) if n not in offered.column_names)
+    if chosen is None or chosen.bins is not None or not {*pair}.isdisjoint(columns):
+        return columns, 0
     with _of_proxy():
-        offered = observed_codes(as_arrow(proxy), columns)[0]
-    return len(set(map(str, held)) - set(map(str, offered)))
+        known = observed_codes(offered, pair)[0]
+    return columns, len(set(map(str, observed_codes(held, pair)[0])) - set(map(str, known)))
 
 
 @dataclass(frozen=True, eq=False)

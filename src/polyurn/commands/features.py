@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -149,22 +148,21 @@ def declared_ranges(ranges: Sequence[str], n_bins: int) -> "dict[str, pu.Bins]":
 
 
 def _table(found: "FeatureChoice") -> "Table":
-    """One row for the label, and one for each candidate, the most different first."""
+    """One row for the label, and one for each candidate, the most different first, unknown ones last."""
+    from numpy import nan_to_num
+
     from polyurn.commands.views import table_of
 
     first = next(iter(found.differences.values()))
     heads = ("column", "differs", f"given {found.label}", f"categories × {found.label}")
     rows = [(found.label, f"{first.label:.2f}", "", f"{found.n_labels:,}")] + [
         (name, f"{of.feature:.2f}", f"{of.given_label:.2f}", f"{of.n_categories:,}")
-        for name, of in sorted(found.differences.items(), key=_most_given_label)
+        for name, of in sorted(
+            found.differences.items(),
+            key=lambda item: -nan_to_num(item[1].given_label.value, nan=-2.0),
+        )
     ]
     title = f"how much {counted(first.n_clients, 'client')} differ"
     table = table_of(title, heads, rows, left=[0])
     table.caption = "0: as IID clients; 1: one category each (95 % intervals)"
     return table
-
-
-def _most_given_label(item: "tuple[str, pu.FeatureDifference]") -> float:
-    """For sorting: the most different first, unknown values (NaN) last."""
-    value = item[1].given_label.value
-    return float("inf") if isnan(value) else -value

@@ -139,7 +139,7 @@ def test_counts_are_refused_with_noise():
 
 
 def test_what_cannot_be_meant_is_refused():
-    with pytest.raises(ParameterError, match="expected n_bins from 2 to 1000, got 1"):
+    with pytest.raises(ParameterError, match="expected n_bins as an integer from 2 to 1000, got 1"):
         table_features(FLIGHTS_ARROW, client="plane", label="kind", n_bins=1)
     with pytest.raises(CountsError, match="which is the client's own column"):
         table_features(FLIGHTS_ARROW, client="plane", label="kind", candidates=["plane"])

@@ -114,7 +114,9 @@ def record_columns(
                 f"which `describe --column {name}` finds), or its values (--values), got "
                 f"{'both' if name in bins else 'neither'}"
             )
-        inner = bins[name].edges[1:-1] if name in bins else np.arange(1, len(values[name])) - 0.5
+        inner: Floats = (
+            bins[name].edges[1:-1] if name in bins else np.arange(0.5, len(values[name]) - 1)
+        )
         found[name] = RecordColumn(list(features).index(name), len(features), inner)
     return found
 

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import psutil
@@ -28,19 +29,22 @@ import psutil
 from polyurn.federation.aggregator import FederatedAggregator, Terms
 from polyurn.federation.folder import FederationFolder, read_node, set_up
 from polyurn.federation.https.asking import HttpsExchange, start
-from polyurn.federation.jobs import JobFolder, MixtureJob, runs_of
-from polyurn.federation.one_machine import federation_here, start_nodes
+from polyurn.federation.jobs import JobFolder, LookJob, MixtureJob, runs_of
+from polyurn.federation.one_machine import federation_here, free_port, running, start_nodes
 from polyurn.federation.owned_node import warm_up
 from polyurn.federation.policy import NodePolicy
 from polyurn.federation.processes import alive
 from polyurn.federation.server_process import perform
+from polyurn.model.mdm import MDM
 from polyurn.model.paper_truths import truth
-from polyurn.model.sizes import SizeBins
+from polyurn.model.sizes import SizeBins, Sizes
+from polyurn.storage.documents import load_document
 from polyurn.storage.ledger_file import LedgerFile
-from polyurn.storage.models import load_saved
+from polyurn.storage.models import load_saved, save
 from polyurn.storage.table_files import write_histograms
-from polyurn.wire import Group
+from polyurn.wire import Group, RecordColumn
 from polyurn.wire.traffic import Traffic
+from polyurn.wording import counted
 
 N_CLIENTS, N_ROUNDS, N_KILLS = 100, 6, 30
 IDLE = 60.0  # seconds that the idle server is watched
@@ -52,8 +56,8 @@ OPEN = NodePolicy(
 def main() -> None:
     """Measure the cases and print what they come to."""
     cases = {
-        "rounds": rounds, "hundred": hundred, "thousand": thousand, "idle": idle, "choice": choice,
-        "kills": kills, "flower": flower,
+        "rounds": rounds, "looks": looks, "hundred": hundred, "thousand": thousand, "idle": idle,
+        "choice": choice, "kills": kills, "flower": flower,
     }  # fmt: skip
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", metavar="CASE")
@@ -78,6 +82,27 @@ def rounds() -> None:
         for secure in (False, True):
             say(f"  8 nodes, {kind(secure)}: {seconds(fitted(place, secure=secure))}")
         say(f"  {memory(place, 1)}")
+
+
+def looks() -> None:
+    """Eight nodes with records: the exchanges of each look, beside the rounds of a fit."""
+    mdm = truth("medium/3")
+    even = MDM(mdm.weights, mdm.alphas, Sizes(SizeBins([1, 21]), [[1.0]] * mdm.n_components))
+    columns = {"hour": RecordColumn(0, 2, [6.0, 12.0, 18.0]), "wind": RecordColumn(1, 2, [0.0])}
+    with recorded(8) as place, TemporaryDirectory() as folder:
+        save(even, f"{folder}/mdm.json")
+        asked: dict[str, dict[str, Any]] = {
+            "describe": {}, "describe --column": {"column": "hour"},
+            "features": {"columns": columns, "label": "category"},
+            "score": {"mdm": f"{folder}/mdm.json"},
+        }  # fmt: skip
+        noise = {"epsilon": 8.0, "delta": 1e-6, "trust": "distributed", "ledger_epsilon": 10_000.0}
+        for secure, more in ((False, {}), (True, {}), (True, noise)):
+            text = f"{kind(secure)}{', noise in shares' if more else ''}"
+            if not more:
+                say(f"  8 nodes, {text}, fit: {seconds(fitted(place, secure=secure))}")
+            for name, look in asked.items():
+                say(f"  8 nodes, {text}, {name}: {looked(place, secure=secure, **look, **more)}")
 
 
 def hundred() -> None:
@@ -252,6 +277,29 @@ def ours(
             yield place
 
 
+@contextmanager
+def recorded(n_nodes: int) -> Iterator[FederationFolder]:
+    """The same clients with two columns of numbers, one row for each point."""
+    counts, rng = truth("medium/3").sample(n_nodes * N_CLIENTS, rng=1), np.random.default_rng(1)
+    with TemporaryDirectory() as folder:
+        place = set_up(
+            Path(folder) / "f", address=f"localhost:{free_port()}", categories=10, max_size=20,
+            clients_per_node=N_CLIENTS, n_nodes=n_nodes, policy=OPEN, features=("hour", "wind"),
+        )  # fmt: skip
+        for i in range(n_nodes):
+            owner, held = counts[i::n_nodes].nonzero()
+            times = counts[i::n_nodes][owner, held]
+            owner, held = owner.repeat(times), held.repeat(times)
+            hours, winds = rng.uniform(0, 24, len(owner)), rng.normal(size=len(owner))
+            rows = zip(owner, held, hours, winds, strict=True)
+            lines = [f"{who},{what},{hour:.2f},{wind:.2f}" for who, what, hour, wind in rows]
+            table = place.node(f"node-{i + 1}") / "clients.csv"
+            table.write_text("\n".join(["client,category,hour,wind", *lines]))
+        options = ("--features", "hour,wind", "--allow-exact")
+        with running(place, [((i,), options) for i in range(1, n_nodes + 1)]):
+            yield place
+
+
 def aggregator(place: FederationFolder, terms: Terms) -> FederatedAggregator:
     """An aggregator over a federation's server."""
     declared = place.read()
@@ -265,13 +313,29 @@ def fitted(place: FederationFolder, *, secure: bool) -> Traffic:
     """The traffic of a short fit."""
     job = MixtureJob(
         federation=str(place.path), command=None, selects=False, components=(3,), max_size=20,
-        max_rounds=N_ROUNDS, secure=secure, timeout=120.0,
+        max_rounds=N_ROUNDS, secure=secure, timeout=600.0,
     )  # fmt: skip
     folder = JobFolder.make(place.runs, job)
     perform(HttpsExchange(place), folder)
     traffic = load_saved(folder.result).provenance.traffic
     assert traffic is not None
     return traffic
+
+
+def looked(place: FederationFolder, *, secure: bool, **look: Any) -> str:
+    """The exchanges of a look that is taken three times, and how long one of them takes in all."""
+    took, whole = [], []
+    for _ in range(3):
+        job = LookJob(
+            federation=str(place.path), command=None, secure=secure, timeout=600.0, **look
+        )
+        folder, begin = JobFolder.make(place.runs, job), time.monotonic()
+        perform(HttpsExchange(place), folder)
+        whole.append(time.monotonic() - begin)
+        traffic = load_document(folder.result, kind="look")["provenance"]["traffic"]
+        took += [one["seconds"] for one in traffic["rounds"]]
+    each, n = statistics.median(took), counted(len(took) // 3, "exchange")
+    return f"{n} of {each:.2f} s, {statistics.median(whole):.2f} s in all"
 
 
 def kind(secure: bool) -> str:

@@ -5,7 +5,7 @@ it ends; one that is there is not repeated, so this can be stopped and goes on. 
 in a folder meanwhile: 5 GB for 10^8 clients.
 
     python benchmarks/scale.py                        # everything (an hour on two busy cores)
-    python benchmarks/scale.py --only growth          # one part: bars growth dask
+    python benchmarks/scale.py --only growth          # one part: bars looks growth dask
     python benchmarks/scale.py --table                # no run: the tables of what is there
     python benchmarks/scale.py --picture              # no run: docs/pictures/scale.png (extra report)
 
@@ -50,6 +50,7 @@ class Settings:
     n_categories: tuple[int, ...] = (10, 30, 100, 300, 1_000, 3_000, 10_000)
     n_components: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64, 128)
     n_points: tuple[int, ...] = (10, 30, 100, 300, 1_000, 3_000, 10_000)
+    n_looks: tuple[int, ...] = (100_000, 1_000_000)
     n_for_categories: int = 50_000
     n_for_points: int = 300_000
     n_for_components: int = 1_000_000
@@ -63,7 +64,7 @@ SETTINGS = Settings()
 def main() -> None:
     """Measure what is missing, or show what is there."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=["bars", "growth", "dask"])
+    parser.add_argument("--only", choices=["bars", "looks", "growth", "dask"])
     parser.add_argument("--folder", type=Path, default=Path("build/scale"))
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--picture", action="store_true")
@@ -93,6 +94,9 @@ def cases() -> list[tuple[str, str, dict[str, Any]]]:
         ("bars", "round", {"n": MANY}),
         ("bars", "fit", {"n": MANY}),
         ("bars", "unsorted", {"n": 10_000_000}),
+    ]
+    listed += [
+        ("looks", what, {"n": n}) for n in SETTINGS.n_looks for what in ("describe", "score")
     ]
     listed += [("growth", "round", {"n": n}) for n in SETTINGS.n_clients]
     n = SETTINGS.n_for_components
@@ -137,13 +141,14 @@ def records() -> list[dict[str, Any]]:
 
 def command(*arguments: object) -> dict[str, float]:
     """Run a command of polyurn: its wall and processor time, and peak memory."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.perf_counter()
-    subprocess.run([*RUN, *map(str, arguments), "-q"], check=True)
-    wall = time.perf_counter() - started
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return {"wall": round(wall, 2), "cpu": round(cpu, 2), "gb": round(after.ru_maxrss / 2**20, 3)}
+    process = subprocess.Popen([*RUN, *map(str, arguments), "-q"])
+    _, status, used = os.wait4(process.pid, 0)
+    wall, process.returncode = time.perf_counter() - started, status
+    if status:
+        raise RuntimeError(f"{arguments} ended with {status}")
+    cpu = used.ru_utime + used.ru_stime
+    return {"wall": round(wall, 2), "cpu": round(cpu, 2), "gb": round(used.ru_maxrss / 2**20, 3)}
 
 
 def drawn(folder: Path, n: int) -> Path:
@@ -160,7 +165,9 @@ def packed(folder: Path, n: int) -> Path:
     """A folder of shards with simulated clients."""
     place = folder / f"packed-{n}"
     if not is_packed(place):
-        pu.pack_shards(drawn(folder, n), place, categories=10)
+        # By a process of its own: what this one held at its peak would count as its next command's.
+        pack = ["pack", drawn(folder, n), "--categories", 10, "-o", place]
+        subprocess.run([*RUN, *map(str, pack), "-q"], check=True)
     return place
 
 
@@ -200,6 +207,17 @@ def fit(folder: Path, n: int) -> dict[str, float]:
     """`polyurn fit`, K = 3, everything by default, on one thread; and a round of the same process."""
     options = ["--components", 3, "--max-size", 20, "--categories", 10]
     return command("fit", packed(folder, n), *options, "-o", folder / "fitted.json")
+
+
+def describe(folder: Path, n: int) -> dict[str, float]:
+    """`polyurn describe` of packed clients: one pass."""
+    return command("describe", packed(folder, n), "--json")
+
+
+def score(folder: Path, n: int) -> dict[str, float]:
+    """`polyurn score` of packed clients with noise: one pass; without it the likelihoods are another."""
+    noise = ["--epsilon", 1, "--delta", 1e-7]
+    return command("score", packed(folder, n), folder / "mdm.json", "--json", *noise)
 
 
 def local(folder: Path, n: int) -> dict[str, float]:
@@ -307,7 +325,8 @@ def cluster(n_workers: int) -> dict[str, Any]:
 
 CHILDREN: dict[str, Callable[..., dict[str, float]]] = {
     "sample": sample, "pack": pack, "unsorted": unsorted, "fit": fit, "local": local,
-    "round": one_round, "dask_overhead": dask_overhead, "dask_speed": dask_speed,
+    "round": one_round, "describe": describe, "score": score, "dask_overhead": dask_overhead,
+    "dask_speed": dask_speed,
 }  # fmt: skip
 
 
@@ -333,6 +352,16 @@ def show() -> None:
         if row is not None:
             names = ("what", "n", "wall", "cpu", "gb", "load")
             print(f"| {' | '.join(str(row[name]) for name in names)} |")
+    for one in (row for row in records() if row["part"] == "looks"):
+        cells = (
+            one["what"],
+            *one["arguments"].values(),
+            one["wall"],
+            one["cpu"],
+            one["gb"],
+            one["load"],
+        )
+        print(f"| {' | '.join(map(str, cells))} |")
     one, here, whole = (found("bars", what) for what in ("round", "local", "fit"))
     if one and here:
         ns, local_ns = (row["cpu"] / row["n"] * 1e9 for row in (one, here))

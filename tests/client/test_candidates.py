@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from polyurn import Bins
-from polyurn.client.candidates import label_by_column, lacking_columns, n_lacking
+from polyurn.client.candidates import label_by_column, lacking
 from polyurn.client.layout import Columns, Layout
 from polyurn.client.tables import table_layout
 from polyurn.errors import CountsError, ParameterError
@@ -129,9 +129,12 @@ def test_without_any_candidate_the_reasons_are_given():
 
 def test_combinations_that_the_proxy_data_lack_are_counted():
     proxy = FLIGHTS.filter(pa.compute.not_equal(FLIGHTS["origin"], "JFK"))
-    assert n_lacking(FLIGHTS, proxy, ("dest", "origin")) == 3
-    assert n_lacking(FLIGHTS, FLIGHTS, ("dest", "origin")) == 0
-    assert lacking_columns(proxy.drop_columns(["dest"]), ("dest", "origin")) == ("dest",)
+    (origin,) = label_by_column(FLIGHTS, LAYOUT, ["origin"]).found
+    assert lacking(FLIGHTS, proxy, ["dest"], [origin], origin) == ((), 3)
+    assert lacking(FLIGHTS, FLIGHTS, ["dest"], [origin], origin) == ((), 0)
+    less = proxy.drop_columns(["dest"])
+    assert lacking(FLIGHTS, less, ["dest"], [origin], origin) == (("dest",), 0)
+    assert lacking(FLIGHTS, less, ["dest"], [origin], None) == (("dest",), 0)
 
 
 @pytest.mark.parametrize(
@@ -171,5 +174,6 @@ def test_what_is_wrong_with_the_proxy_data_is_said_of_them():
     proxy = pa.table({"minutes": ["1", "x"], "dest": ["ATL", None], "origin": ["EWR", "EWR"]})
     with pytest.raises(ParameterError, match=r"proxy data: .* numbers in column 'minutes'"):
         label_by_column(FLIGHTS, LAYOUT, ["minutes"], proxy=proxy)
+    (origin,) = label_by_column(FLIGHTS, LAYOUT, ["origin"]).found
     with pytest.raises(ParameterError, match=r"proxy data: .* missing from column 'dest'"):
-        n_lacking(FLIGHTS, proxy, ("dest", "origin"))
+        lacking(FLIGHTS, proxy, ["dest"], [origin], origin)

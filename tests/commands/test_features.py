@@ -114,6 +114,40 @@ def test_columns_that_the_proxy_data_lack_are_said(walk, tmp_path, kept, candida
     assert "--proxy" not in told.err
 
 
+NOISED = ("--epsilon", 900, "--delta", 1e-6)
+KINDS = ("--categories", "L0,L1,L2,L3")
+REGIONS = ("--values", "region=r0,r1,r2")
+
+
+def test_with_noise_everything_is_declared_and_the_ledger_charged(walk):
+    ledger = ("--ledger", "privacy.ledger")
+    declared = (*KINDS, *REGIONS, "--range", "wind=-2:10", "--bins", 4)
+    shown = walk(*ASKED, *NOISED, *declared)
+    assert "model kind × region: two points" in shown.err
+    assert "differentially private for one client" in " ".join(shown.out.split())
+    found = walk(*ASKED, *NOISED, *declared, *ledger, "--json").json()
+    assert [*found["features"]] == ["region", "wind"]
+    assert found["guarantee"]["n_rounds"] == 2
+    assert_refused(walk(*ASKED, *NOISED, *declared, *ledger), "raise the budget")
+    assert walk(*ASKED, "--candidates", "region", *ledger).code == 0  # an exact release
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((*NOISED, *REGIONS), "expected declared categories (--categories)"),
+        ((*NOISED, *KINDS), "a column with declared values or bins (--values, --range)"),
+        ((*NOISED, *KINDS, "--candidates", "wind"), "--range wind=LOW:HIGH"),
+        ((*NOISED, *KINDS, *REGIONS, "--proxy", "proxy.csv"), "--proxy has no effect with"),
+        ((*NOISED, *KINDS, *REGIONS, *REGIONS), "once for each column"),
+        ((*KINDS,), "--categories has no effect without --epsilon"),
+        ((*REGIONS,), "--values has no effect without --epsilon"),
+    ],
+)
+def test_what_is_missing_with_noise_is_one_line(walk, options, said):
+    assert_refused(walk(*ASKED, *options), said)
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -121,6 +121,19 @@ def test_options_that_a_column_has_no_use_for_are_refused(run, delays):
     assert_refused(run("describe", "rows.csv", "--column", "no"), "'no'")
 
 
+def test_packed_clients_have_no_columns_and_the_line_says_what_has(run, delays):
+    assert run("pack", "rows.csv", "--categories", "cat,dog", "-o", "packed").code == 0
+    for words in (("describe", "packed", "--column", "delay"), ("features", "packed")):
+        refused = run(*words, *(["--category", "category"] if words[0] == "features" else []))
+        assert_refused(refused, "packed clients have no columns: give the table that was packed")
+
+
+def test_a_cluster_plays_packed_clients_only(run, tables):
+    cluster = ("--scheduler", "tcp://localhost:1")
+    for words in (("describe", "same.csv"), ("score", "same.csv", "mdm.json")):
+        assert_refused(run(*words, *cluster), "--scheduler has no effect with a table")
+
+
 def test_a_renewing_ledger_refuses_the_second_look_of_a_month(run, delays):
     looks = (
         "describe", "rows.csv", "--categories", "cat,dog", "--epsilon", 3, "--delta", 1e-6,

@@ -121,7 +121,8 @@ def test_a_column_of_the_nodes_is_that_of_their_clients_at_one_place(with_record
 
 def test_features_of_the_nodes_are_measured_with_noise_and_without(with_records):
     here, whole, names = with_records
-    columns = {names[0]: (0.0,), names[1]: (-0.5, 0.5)}
+    n = whole.n_features
+    columns = {names[0]: RecordColumn(0, n, [0.0]), names[1]: RecordColumn(1, n, [-0.5, 0.5])}
     folder = look_job(here, columns=columns, label="digit")
     perform(here.exchange, folder)
     found = read_document(FeatureChoice, folder.result, kind="look")

@@ -84,8 +84,62 @@ def test_what_the_proxy_data_lack_is_told():
     assert table_features(FLIGHTS_ARROW, **asked).lacking_columns == ()
 
 
+DECLARED = {
+    "client": "plane", "label": "kind", "categories": 4, "values": {"region": ["0", "1", "2"]},
+    "bins": {"wind": pu.Bins([0.0, 2.0, 6.0, 8.0])},
+}  # fmt: skip
+
+
+def test_with_noise_what_is_declared_is_measured_and_charged_once():
+    ledger = pu.PrivacyLedger(900.0, 1e-6)
+    found = table_features(
+        FLIGHTS_ARROW, epsilon=900.0, delta=1e-6, **DECLARED,
+        through=lambda clients: pu.PrivateAggregator(clients, ledger=ledger),
+    )  # fmt: skip
+    exact = table_features(FLIGHTS_ARROW, client="plane", label="kind", candidates=["region"])
+    own = exact.differences["region"].given_label.value
+    assert found.differences["region"].given_label.value == pytest.approx(own, abs=0.03)
+    assert [*found.differences] == ["region", "wind"]
+    assert found.recommendation.feature == "region"
+    assert (found.remarks, found.lacking_columns, found.n_lacking) == ((), (), 0)
+    assert len(ledger.charges) == found.guarantee.n_rounds == 2
+    crossed = DECLARED | {
+        "label": ["kind", "region"], "values": None,
+        "categories": [f"{kind} × {region}" for kind in range(4) for region in range(3)],
+    }  # fmt: skip
+    again = table_features(FLIGHTS_ARROW, epsilon=900.0, delta=1e-6, **crossed)
+    assert (again.label, again.n_labels, [*again.differences]) == ("kind × region", 12, ["wind"])
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"categories": None}, "declared categories"),
+        ({"proxy": FLIGHTS_ARROW}, "no proxy with epsilon"),
+        ({"values": None, "bins": None}, "a column with declared values or bins"),
+        ({"candidates": ["region", "wind"], "bins": None}, "got neither"),
+        ({"candidates": ["region"]}, "expected bins of candidates, got those of 'wind'"),
+        ({"candidates": ["wind"]}, "values of a declared column"),
+        ({"values": {"region": ["0"]}}, "two different ones or more, got region=0"),
+        ({"values": {"wind": ["0", "1"]}}, "got both"),
+        ({"epsilon": None}, "expected epsilon with categories"),
+        ({"delta": None}, "expected delta with epsilon"),
+    ],
+)
+def test_what_is_not_declared_is_refused_with_noise(changed, said):
+    with pytest.raises(ParameterError, match=said):
+        table_features(FLIGHTS_ARROW, **{"epsilon": 2.0, "delta": 1e-6, **DECLARED, **changed})
+
+
+def test_counts_are_refused_with_noise():
+    counted = pa.table(FLIGHTS | {"count": np.full(2_400, 2)})
+    with pytest.raises(CountsError, match="one row per point with epsilon, got counts"):
+        table_features(counted, epsilon=2.0, delta=1e-6, **DECLARED)
+    table_features(counted, epsilon=2.0, delta=1e-6, count="1", **DECLARED)
+
+
 def test_what_cannot_be_meant_is_refused():
-    with pytest.raises(ParameterError, match="expected n_bins from 2 to 1000, got 1"):
+    with pytest.raises(ParameterError, match="expected n_bins as an integer from 2 to 1000, got 1"):
         table_features(FLIGHTS_ARROW, client="plane", label="kind", n_bins=1)
     with pytest.raises(CountsError, match="which is the client's own column"):
         table_features(FLIGHTS_ARROW, client="plane", label="kind", candidates=["plane"])

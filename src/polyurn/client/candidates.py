@@ -23,11 +23,14 @@ from polyurn.client.columns import (
     numbers_of,
     plain_column,
 )
-from polyurn.client.counting import tally
+from polyurn.client.counting import Categories, tally
 from polyurn.client.layout import Layout, column_text, find_column
+from polyurn.client.record_tables import record_columns, table_records
+from polyurn.client.records import Records
 from polyurn.client.tables import observed_codes
 from polyurn.errors import CountsError, InputError, ParameterError
 from polyurn.typed.declared import Floats, Ints
+from polyurn.wire import RecordColumn
 from polyurn.wording import counted
 
 if TYPE_CHECKING:
@@ -104,18 +107,42 @@ def label_by_column(
     return FeatureColumns(tuple(found), tuple(remarks))
 
 
-def lacking_columns(proxy: object, columns: Sequence[str]) -> tuple[str, ...]:
-    """Those of the columns that the proxy data do not have."""
-    names = as_arrow(proxy).column_names
-    return tuple(name for name in columns if name not in names)
+def declared_records(
+    table: object, layout: Layout, names: Sequence[str] | None = None, *, categories: Categories,
+    values: Mapping[str, Sequence[str]], bins: Mapping[str, Bins],
+) -> tuple[Records, dict[str, RecordColumn]]:  # fmt: skip
+    """The records of a table's clients, and how candidates are cut: nothing is taken from the table.
+
+    Candidates are the columns `names`, by default all that have declared values or bins.
+    """
+    arrow = as_arrow(table)
+    if layout.category is None or layout.count is not None:
+        raise CountsError(
+            "expected one row per point with epsilon, got counts; if there are none, --count 1"
+        )
+    asked = _asked(arrow.column_names, layout, [*values, *bins] if names is None else names)
+    columns = record_columns(asked, asked, values=values, bins=bins)
+    records = table_records(
+        arrow, label=layout.category, categories=categories, features=asked, client=layout.client,
+        values=values,
+    )  # fmt: skip
+    return records, columns
 
 
-def n_lacking(table: object, proxy: object, columns: Sequence[str]) -> int:
-    """How many combinations of values in these columns the clients have and the proxy data lack."""
-    held = observed_codes(as_arrow(table), columns)[0]
+def lacking(
+    table: object, proxy: object, label: Sequence[str], found: Sequence[FeatureColumn],
+    chosen: FeatureColumn | None,
+) -> tuple[tuple[str, ...], int]:  # fmt: skip
+    """Columns that the proxy data should have, and lack; of label and chosen column, how many pairs."""
+    held, offered = as_arrow(table), as_arrow(proxy)
+    pair = [*label] if chosen is None else [*label, chosen.name]
+    needed = [*label, *(one.name for one in found if one.at_own_quantiles), *pair]
+    columns = tuple(n for n in dict.fromkeys(needed) if n not in offered.column_names)
+    if chosen is None or chosen.bins is not None or not {*pair}.isdisjoint(columns):
+        return columns, 0
     with _of_proxy():
-        offered = observed_codes(as_arrow(proxy), columns)[0]
-    return len(set(map(str, held)) - set(map(str, offered)))
+        known = observed_codes(offered, pair)[0]
+    return columns, len(set(map(str, observed_codes(held, pair)[0])) - set(map(str, known)))
 
 
 @dataclass(frozen=True, eq=False)

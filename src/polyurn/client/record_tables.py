@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from polyurn.client.bins import Bins
 from polyurn.client.columns import as_arrow, column_ids, distinct_values, numbers_of
 from polyurn.client.counting import Categories, category_names
 from polyurn.client.records import Records
 from polyurn.client.tables import category_codes
-from polyurn.errors import CountsError, RowError
+from polyurn.errors import CountsError, ParameterError, RowError
 from polyurn.typed.arguments import checked
 from polyurn.typed.declared import Bools, Floats
+from polyurn.wire import RecordColumn
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 def table_records(
     table: object,
     *,
-    label: str,
+    label: str | Sequence[str],
     categories: Categories,
     features: Sequence[str],
     client: str = "client",
@@ -36,8 +38,8 @@ def table_records(
     Parameters
     ----------
     table : pyarrow.Table, pandas.DataFrame, polars.DataFrame or any Arrow stream
-    label : str
-        The column with the label.
+    label : str or sequence of str
+        The column with the label; several are crossed.
     categories : int, sequence of str, or Bins
         The labels that the server declares, as in `table_histograms`.
     features : sequence of str
@@ -92,6 +94,41 @@ def table_features_of(
     for name, column in zip(features, columns, strict=True):
         _check_finite(np.isfinite(column), name)
     return np.column_stack(columns)
+
+
+def record_columns(
+    names: Sequence[str], features: Sequence[str], *, values: Mapping[str, Sequence[str]],
+    bins: Mapping[str, Bins],
+) -> dict[str, RecordColumn]:  # fmt: skip
+    """How columns among the features of records are cut: into bins, or at the codes of their values."""
+    if not names:
+        raise ParameterError("expected a column with declared values or bins (--values, --range)")
+    check_values(values, features)
+    found = {}
+    for name in (*names, *bins):
+        if name not in names:
+            raise ParameterError(f"expected bins of candidates, got those of {name!r}")
+        if (name in values) == (name in bins):
+            raise ParameterError(
+                f"expected either the range of column {name!r} (--range {name}=LOW:HIGH, or its edges, "
+                f"which `describe --column {name}` finds), or its values (--values), got "
+                f"{'both' if name in bins else 'neither'}"
+            )
+        inner: Floats = (
+            bins[name].edges[1:-1] if name in bins else np.arange(0.5, len(values[name]) - 1)
+        )
+        found[name] = RecordColumn(list(features).index(name), len(features), inner)
+    return found
+
+
+def check_values(values: Mapping[str, Sequence[str]], features: Sequence[str]) -> None:
+    """Refuse declared values of another column than these features, or fewer than two."""
+    for name, given in values.items():
+        if name not in features or not 2 <= len(given) == len(set(given)):
+            raise ParameterError(
+                "expected values of a declared column, two different ones or more, got "
+                f"{name}={','.join(given)}"
+            )
 
 
 def number_columns(table: object, *, leave_out: Sequence[str]) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +11,20 @@ from rich.text import Text
 
 import polyurn as pu
 from polyurn.commands.console import print_json, say, show
-from polyurn.commands.declare import option, refuse_options
-from polyurn.commands.options import AS_JSON, CLIENT, COUNT, SEED, TABLE, listed_names
+from polyurn.commands.declare import Needs, Unless, also, option, refuse_options
+from polyurn.commands.options import (
+    AS_JSON,
+    CATEGORIES,
+    CLIENT,
+    COUNT,
+    SEED,
+    TABLE,
+    VALUES,
+    PrivacyOptions,
+    declared_categories,
+    declared_values,
+    listed_names,
+)
 from polyurn.errors import ParameterError
 from polyurn.wording import counted
 
@@ -42,19 +53,25 @@ def features_command(
     client: str | None = CLIENT,
     candidates: str | None = option(
         None,
-        "Columns to look at, comma-separated; all others by default. Offer only what the "
-        "network sees: its inputs, or what decides them.",
+        "Columns to look at, comma-separated; all others by default, with --epsilon all that are "
+        "declared. Offer only what the network sees: its inputs, or what decides them.",
     ),
     count: str | None = COUNT,
-    proxy: Path | None = option(None, "The server's own table; numbers are cut at its quantiles."),
+    proxy: Path | None = option(
+        None, "The server's own table; numbers are cut at its quantiles.", Unless("epsilon")
+    ),
     bins: int = RANGE_BINS,
     ranges: list[str] | None = RANGES,
+    categories: str | None = also(CATEGORIES, Needs("epsilon")),
+    values: list[str] | None = also(VALUES, Needs("epsilon")),
+    privacy: PrivacyOptions,
     seed: int = SEED,
     as_json: bool = AS_JSON,
 ) -> None:
     """Find what to model: how much clients differ in the label, and in other columns given the label.
 
-    It uses sums over clients only. 0: clients are as alike as IID ones. 1: each holds one category.
+    It uses sums over clients only. 0: clients are as alike as IID ones. 1: each holds one category. With
+    `--epsilon` the sums have noise, and categories, values and ranges are declared.
 
     Example: `polyurn features flights.csv --client tailnum --category dest --candidates origin,carrier`
     """
@@ -66,7 +83,9 @@ def features_command(
     with naming(table):
         found = pu.table_features(
             read, label=label, client=client, candidates=listed_names(candidates), count=count,
-            bins=edges, n_bins=bins, proxy=own, rng=seed,
+            bins=edges, n_bins=bins, proxy=own, rng=seed, through=privacy.asked,
+            categories=declared_categories(categories),
+            values=None if values is None else declared_values(values), **privacy.budget(),
         )  # fmt: skip
     for name in found.lacking_columns:
         say(f"{proxy} has no column {name!r}")
@@ -74,7 +93,7 @@ def features_command(
         say(remark)
     if not found.bins:
         refuse_options(context, ["bins", "ranges"], "without a column of many numbers")
-    put_choice(found, as_json=as_json)
+    put_choice(found, as_json=as_json, statement=found.guarantee is not None)
     if found.n_lacking:
         hold = counted(found.n_lacking, "category", "categories")
         say(f"{proxy} has no points of {hold}: no simulated client can hold them")
@@ -129,22 +148,21 @@ def declared_ranges(ranges: Sequence[str], n_bins: int) -> "dict[str, pu.Bins]":
 
 
 def _table(found: "FeatureChoice") -> "Table":
-    """One row for the label, and one for each candidate, the most different first."""
+    """One row for the label, and one for each candidate, the most different first, unknown ones last."""
+    from numpy import nan_to_num
+
     from polyurn.commands.views import table_of
 
     first = next(iter(found.differences.values()))
     heads = ("column", "differs", f"given {found.label}", f"categories × {found.label}")
     rows = [(found.label, f"{first.label:.2f}", "", f"{found.n_labels:,}")] + [
         (name, f"{of.feature:.2f}", f"{of.given_label:.2f}", f"{of.n_categories:,}")
-        for name, of in sorted(found.differences.items(), key=_most_given_label)
+        for name, of in sorted(
+            found.differences.items(),
+            key=lambda item: -nan_to_num(item[1].given_label.value, nan=-2.0),
+        )
     ]
     title = f"how much {counted(first.n_clients, 'client')} differ"
     table = table_of(title, heads, rows, left=[0])
     table.caption = "0: as IID clients; 1: one category each (95 % intervals)"
     return table
-
-
-def _most_given_label(item: "tuple[str, pu.FeatureDifference]") -> float:
-    """For sorting: the most different first, unknown values (NaN) last."""
-    value = item[1].given_label.value
-    return float("inf") if isnan(value) else -value

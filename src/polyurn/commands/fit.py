@@ -16,6 +16,7 @@ from polyurn.commands.options import (
     AS_JSON,
     CHECKPOINT,
     OUTPUT,
+    SCHEDULER,
     SEED,
     START,
     TABLE,
@@ -78,9 +79,7 @@ def fit_command(
     ),
     checkpoint: Path | None = also(CHECKPOINT, Unless("epsilon")),
     threads: int = THREADS,
-    scheduler: str | None = option(
-        None, "Address of a Dask cluster that plays packed clients, such as tcp://…:8786."
-    ),
+    scheduler: str | None = SCHEDULER,
     seed: int = SEED,
     as_json: bool = AS_JSON,
 ) -> None:

@@ -17,6 +17,7 @@ from polyurn.commands.declare import Needs, argument, option, refuse_options
 from polyurn.commands.options import (
     AS_JSON,
     JSON_OUTPUT,
+    SCHEDULER,
     SEED,
     TABLE,
     THREADS,
@@ -45,7 +46,7 @@ COLUMN = option(
 )
 COLUMN_BINS = option(10, "Bins of equal shares that --column is to be cut into.", Needs("column"))
 _NOT_OF_COLUMN = (
-    "category", "count", "categories", "drop_empty", "drop_missing", "max_size", "threads",
+    "category", "count", "categories", "drop_empty", "drop_missing", "max_size", "threads", "scheduler",
 )  # fmt: skip
 
 
@@ -113,6 +114,7 @@ def describe_command(
     bins: int = COLUMN_BINS,
     output: Path | None = JSON_OUTPUT,
     threads: int = THREADS,
+    scheduler: str | None = SCHEDULER,
     as_json: bool = AS_JSON,
 ) -> None:
     """Describe clients: how many there are, how large, what they hold, and how different they are.
@@ -143,7 +145,8 @@ def describe_command(
             "without noise"
         )
     read = read_all(table, columns.reading(), columns.declared())
-    asked = privacy.asked(read.aggregator(seed=0, sampling="fixed", threads=threads))
+    played = read.aggregator(seed=0, sampling="fixed", threads=threads, scheduler=scheduler)
+    asked = privacy.asked(played)
     found = describe(asked, n_categories=read.shape[1], max_size=max_size, **budget)
     names = read.categories or tuple(str(j) for j in range(read.shape[1]))
     named = replace(found, categories=names)
@@ -153,7 +156,7 @@ def describe_command(
 def score_command(
     *, table: Path = TABLE, mdm: Path = argument("MDM", "File that `fit` wrote."),
     columns: JudgedOptions, drift: DriftOptions, privacy: PrivacyOptions, threads: int = THREADS,
-    seed: int = SEED, as_json: bool = AS_JSON,
+    scheduler: str | None = SCHEDULER, seed: int = SEED, as_json: bool = AS_JSON,
 ) -> None:  # fmt: skip
     """Measure how likely a table's clients are under an MDM, and whether they have drifted from it.
 
@@ -170,8 +173,8 @@ def score_command(
     saved = read_model(mdm)
     budget, since = privacy.budget(), drift.since(saved.model)
     read = read_all(table, columns.reading().like(saved), saved.declared)
-    clients = read.aggregator(seed=seed, sampling="fixed", threads=threads)
-    asked = privacy.asked(clients)
+    played = read.aggregator(seed=seed, sampling="fixed", threads=threads, scheduler=scheduler)
+    asked = privacy.asked(played)
     found = drifts.drift(asked, saved.model, since=since, level=drift.alarm, rng=seed, **budget)
     statement, measured = bool(budget), {} if budget else _likelihoods(read, saved.model)
     drift.put(

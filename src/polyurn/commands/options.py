@@ -53,6 +53,7 @@ PARTITION_OUTPUT = _output("partitions check_partition_writable", what="A .json 
 SEED = option(0, "Seed of everything that is random.", min=0)
 AS_JSON = option(False, "Print the result as JSON on stdout.", "--json")
 THREADS = option(1, "Number of threads.")
+SCHEDULER = option(None, "Address of a Dask cluster that plays packed clients: tcp://…:8786, say.")
 START = option(
     None,
     "An earlier mixture's file, at which the search begins: fewer rounds, and its components keep "
@@ -74,6 +75,7 @@ FEDERATION = argument("DIR", "Folder that `polyurn federation init` made.")
 CLIENT = option(None, "Column with the client's id, unless its name is 'client'.")
 COUNT = option(None, "Column with counts; by default 'count' if there is one. 1: a row is a point.")
 CATEGORIES = option(None, "Declared categories: a number C (0 to C-1), or names, comma-separated.")
+VALUES = option(None, "Declared values of a column of texts, COLUMN=VALUES with commas; repeat it.")
 DROP_EMPTY = option(False, "Leave out clients without points.", "--drop-empty")
 DROP_MISSING = option(False, "Leave out rows in which a value is missing.", "--drop-missing")
 MAP = option(None, "Rename the table's categories: OLD=NEW with commas, or by-position.", "--map")
@@ -411,6 +413,14 @@ def declared_categories(text: str | None) -> int | tuple[str, ...] | None:
     if text is None:
         return None
     return int(text) if text.isdecimal() else tuple(name.strip() for name in text.split(","))
+
+
+def declared_values(texts: list[str] | None) -> dict[str, tuple[str, ...]]:
+    """The values of each column that `--values` declares."""
+    named = [text.partition("=") for text in texts or ()]
+    if not all(equals for _, equals, _ in named) or len({name for name, *_ in named}) < len(named):
+        raise ParameterError("expected --values as COLUMN=VALUES with commas, once for each column")
+    return {name.strip(): tuple(listed_names(values) or ()) for name, _, values in named}
 
 
 def named_file(text: str) -> tuple[str, str]:

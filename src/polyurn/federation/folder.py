@@ -22,8 +22,8 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Annotated, Any
 
-import numpy as np
-
+from polyurn.client.bins import Bins
+from polyurn.client.record_tables import check_values, record_columns
 from polyurn.errors import FederationError, FileError, ParameterError
 from polyurn.federation.keys import (
     Certified,
@@ -94,12 +94,7 @@ class Federation:
                 "expected features with different names, at least one, none of them empty, got "
                 f"{','.join(given)!r}"
             )
-        for name, values in self.values.items():
-            if name not in (given or ()) or not 2 <= len(values) == len(set(values)):
-                raise ParameterError(
-                    f"expected values of a declared feature, two different ones or more, got {name}="
-                    f"{','.join(values)}"
-                )
+        check_values(self.values, given or ())
         names = [node.name for node in self.nodes]
         if not 1 <= len(names) <= MOST_NODES or len(set(names)) < len(names):
             raise ParameterError(f"expected 1 to {MOST_NODES:,} nodes with names of their own")
@@ -129,19 +124,22 @@ class Federation:
         host = self.address.rpartition(":")[0].strip("[]")
         return [host, *self.hosts, "localhost", "127.0.0.1"]
 
-    def column(self, name: str, edges: Sequence[float] = ()) -> RecordColumn:
-        """A declared column of records, cut at these inner edges; one of texts at its values.
+    def columns(self, names: Sequence[str], bins: Mapping[str, Bins]) -> dict[str, RecordColumn]:
+        """Declared columns of records, cut into these bins; those of texts at their values.
 
         The index in all questions is that of the declaration: without it, none can be asked.
         """
-        declared = self.features or ()
-        if name not in declared:
+        for name in names:
+            self.check_column(name)
+        return record_columns(names, self.features or (), values=self.values, bins=bins)
+
+    def check_column(self, name: str) -> None:
+        """Refuse a column of records that was not declared."""
+        if name not in (declared := self.features or ()):
             of = ", ".join(declared) or "none (`polyurn federation init --features`)"
             raise ParameterError(
                 f"expected a column that the federation has declared, {of}; got {name!r}"
             )
-        inner = np.arange(1, len(self.values[name])) - 0.5 if name in self.values else edges
-        return RecordColumn(declared.index(name), len(declared), np.array(inner, float))
 
     def check_features(self, names: Sequence[str]) -> None:
         """Refuse columns that are not the declared ones, if any were declared."""

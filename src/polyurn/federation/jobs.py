@@ -27,6 +27,7 @@ from polyurn.storage.files import check_regular, read_regular, refused
 from polyurn.storage.json_log import AppendedFile, JsonLog
 from polyurn.typed.declared import IF_GIVEN
 from polyurn.typed.json_form import Count, Finite, to_json
+from polyurn.wire import RecordColumn
 
 # Who can add noise in secure sums, and in plain ones, where a share of noise would hide nothing.
 _ADDERS = {True: ("distributed", "central", "local"), False: ("central", "local")}
@@ -148,14 +149,14 @@ class LookJob(Job):
     """What are clients like, or are they still what a mixture's file says? One question.
 
     Of a `column` of records, the quantiles that cut it into bins, in a few rounds; of several `columns`,
-    with their inner edges, how much clients differ in them, given the label of this name.
+    how much clients differ in them, given the label of this name.
     """
 
     asks: ClassVar[str] = "look"
 
     column: str | None = None
     n_bins: Count = 10
-    columns: Mapping[str, tuple[Finite, ...]] = field(default_factory=dict)
+    columns: Mapping[str, RecordColumn] = field(default_factory=dict)
     label: str = ""
 
     mdm: str | None = None

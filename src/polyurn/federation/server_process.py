@@ -146,8 +146,7 @@ def _look(run: _Run, job: LookJob) -> None:
         whole = {"n_categories": n, "n_bins": job.n_bins, **budget}
         found = describe_column(asked, job.column, features=federation.features or (), **whole)
     elif job.columns:
-        cut = {name: federation.column(name, edges) for name, edges in job.columns.items()}
-        found = choose_feature(asked, cut, label=job.label, n_labels=n, **budget)
+        found = choose_feature(asked, job.columns, label=job.label, n_labels=n, **budget)
     else:
         found = describe(asked, n_categories=n, max_size=federation.max_size, **budget)
     save_document(found, run.folder.result, kind="look", provenance=run.provenance(job))

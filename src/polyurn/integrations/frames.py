@@ -4,13 +4,15 @@ The frame's clients are played in this process. How they are counted is `client/
 much they differ is `server/feature_choice.py`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated, Any
 
 from polyurn.aggregate.local import LocalAggregator
 from polyurn.client.bins import Bins
-from polyurn.client.candidates import FeatureColumn, label_by_column, lacking_columns, n_lacking
+from polyurn.client.candidates import FeatureColumn, declared_records, label_by_column, lacking
 from polyurn.client.columns import as_arrow
+from polyurn.client.counting import Categories
 from polyurn.client.layout import Columns
 from polyurn.client.tables import table_layout
 from polyurn.counts import client_sizes
@@ -18,13 +20,13 @@ from polyurn.errors import ParameterError
 from polyurn.server.feature_choice import (
     FeatureChoice,
     FeatureDifference,
+    choose_feature,
     feature_differences,
     thin_categories,
 )
 from polyurn.typed.arguments import checked
-from polyurn.typed.declared import Seed
-
-_MOST_BINS = 1_000
+from polyurn.typed.declared import Between, Seed
+from polyurn.wire import Aggregator
 
 
 @checked
@@ -48,9 +50,9 @@ class TableFeatures(FeatureChoice):
     """
 
     bins: Mapping[str, Bins]
-    remarks: tuple[str, ...]
-    lacking_columns: tuple[str, ...]
-    n_lacking: int
+    remarks: tuple[str, ...] = ()
+    lacking_columns: tuple[str, ...] = ()
+    n_lacking: int = 0
 
 
 @checked
@@ -62,11 +64,19 @@ def table_features(
     candidates: Sequence[str] | None = None,
     count: str | None = None,
     bins: Mapping[str, Bins] | None = None,
-    n_bins: int = 10,
+    n_bins: Annotated[int, Between(2, 1_000)] = 10,
     proxy: object = None,
     rng: Seed = None,
+    categories: Categories | None = None,
+    values: Mapping[str, Sequence[str]] | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    through: Callable[[Aggregator], Aggregator] | None = None,
 ) -> TableFeatures:
     """Measure how much the clients of a data frame differ in its columns, and say what to model.
+
+    With `epsilon` nothing is taken from the table: the label's `categories` are declared, and of each
+    candidate its `values` or its `bins`.
 
     Parameters
     ----------
@@ -89,6 +99,13 @@ def table_features(
         The server's own table, whose quantiles are taken where it has the column.
     rng : int or numpy.random.Generator, optional
         Puts clients into the groups of the jackknife.
+    categories, values : optional
+        With `epsilon`: the declared labels and the values of candidates of texts, as in `table_records`.
+        By default candidates are then the columns with declared values or bins.
+    epsilon, delta : float, optional
+        Ask for sums with this guarantee, which the candidates share evenly.
+    through : function of an Aggregator, optional
+        The aggregator to ask instead: ``lambda clients: pu.PrivateAggregator(clients, ledger=ledger)``.
 
     Raises
     ------
@@ -107,30 +124,45 @@ def table_features(
     >>> found.recommendation.model, found.recommendation.feature
     ('label × feature', 'origin')
     """
-    if not 2 <= n_bins <= _MOST_BINS:
-        raise ParameterError(f"expected n_bins from 2 to {_MOST_BINS}, got {n_bins}")
     arrow = as_arrow(table)
     own = None if proxy is None else as_arrow(proxy)
     layout = table_layout(arrow, Columns(client, label, count))
+    parts = layout.category if isinstance(layout.category, tuple) else (str(layout.category),)
+    name = " × ".join(parts)
+    ask = through or (lambda clients: clients)
+    if epsilon is not None:
+        if categories is None or proxy is not None:
+            raise ParameterError(
+                "expected declared categories (--categories) and no proxy with epsilon: what is taken "
+                "from the table would be released without noise"
+            )
+        records, columns = declared_records(
+            arrow, layout, candidates, categories=categories, values=values or {}, bins=bins or {}
+        )
+        whole: Any = {"label": name, "n_labels": records.n_labels}
+        clients = ask(LocalAggregator(records))
+        choice = choose_feature(clients, columns, epsilon=epsilon, delta=delta, **whole)
+        return TableFeatures(**vars(choice), bins=bins or {})
+    if any(one is not None for one in (categories, values, delta)):
+        raise ParameterError("expected epsilon with categories, values and delta, got none")
     offered = label_by_column(arrow, layout, candidates, edges=bins, n_bins=n_bins, proxy=own)
     differences = {
         candidate.name: feature_differences(
-            LocalAggregator(candidate.counts, rng=rng),
+            ask(LocalAggregator(candidate.counts, rng=rng)),
             n_labels=candidate.n_labels,
             n_values=candidate.n_values,
         )
         for candidate in offered.found
     }
-    parts = layout.category if isinstance(layout.category, tuple) else (str(layout.category),)
-    choice = FeatureChoice.of(" × ".join(parts), offered.found[0].n_labels, differences)
+    choice = FeatureChoice.of(name, offered.found[0].n_labels, differences)
     best = choice.recommendation.feature
     chosen = next((found for found in offered.found if found.name == best), None)
-    lacking, n_absent = _lacking(arrow, own, parts, offered.found, chosen)
+    absent, n_absent = ((), 0) if own is None else lacking(arrow, own, parts, offered.found, chosen)
     return TableFeatures(
         **vars(choice) | {"sentences": (*choice.sentences, *_about(chosen, differences))},
         bins={found.name: found.bins for found in offered.found if found.bins is not None},
         remarks=offered.remarks,
-        lacking_columns=lacking,
+        lacking_columns=absent,
         n_lacking=n_absent,
     )
 
@@ -145,21 +177,3 @@ def _about(chosen: FeatureColumn | None, differences: Mapping[str, FeatureDiffer
     mean_size = float(client_sizes(chosen.counts).mean())
     thin = thin_categories(differences[chosen.name].n_categories, mean_size)
     return found if thin is None else [*found, thin]
-
-
-def _lacking(
-    table: object,
-    proxy: object,
-    label: tuple[str, ...],
-    candidates: Sequence[FeatureColumn],
-    chosen: FeatureColumn | None,
-) -> tuple[tuple[str, ...], int]:
-    """The columns that the proxy data have not, and how many of the recommended combinations."""
-    if proxy is None:
-        return (), 0
-    needed = [*label, *(found.name for found in candidates if found.at_own_quantiles)]
-    needed += [] if chosen is None or chosen.name in needed else [chosen.name]
-    lacking = lacking_columns(proxy, needed)
-    if chosen is None or chosen.bins is not None or lacking_columns(proxy, [*label, chosen.name]):
-        return lacking, 0
-    return lacking, n_lacking(table, proxy, [*label, chosen.name])

@@ -121,12 +121,14 @@ class FeatureChoice(LookResult):
 
 @checked
 def feature_differences(
-    aggregator: Aggregator, *, n_labels: int, n_values: int, cohort_size: int | None = None
-) -> FeatureDifference:
+    aggregator: Aggregator, *, n_labels: int, n_values: int, cohort_size: int | None = None,
+    epsilon: float | None = None, delta: float | None = None,
+) -> FeatureDifference:  # fmt: skip
     """Measure how much clients differ in a label, in a feature, and in the feature given the label.
 
     It takes one round. The intervals are of a delete-a-group jackknife over 20 groups of clients, which
-    are formed by each client's own bucket.
+    are formed by each client's own bucket. With noise there are no groups of clients to leave out: the
+    intervals are those of the noise, and of variances that no law of the clients exceeds.
 
     Parameters
     ----------
@@ -135,7 +137,9 @@ def feature_differences(
         category y * n_values + f.
     n_labels, n_values : int
     cohort_size : int, optional
-        Clients that are asked; all of them by default.
+        Clients that are asked; all of them by default, and always with `epsilon`.
+    epsilon, delta : float, optional
+        Ask for a sum with this guarantee; of a `PrivateAggregator` its ledger is charged.
 
     Returns
     -------
@@ -160,7 +164,14 @@ def feature_differences(
     >>> f"{found.label.value:.2f}, {abs(found.given_label.value):.2f}"
     '1.00, 0.00'
     """
-    return _exactly(aggregator, Contrast(n_labels, n_values), N_GROUPS, cohort_size)
+    asked, query = Asked(aggregator, epsilon, delta), Contrast(n_labels, n_values)
+    if epsilon is None:
+        return _exactly(aggregator, query, N_GROUPS, cohort_size)
+    if cohort_size is not None:
+        raise ParameterError(
+            f"expected cohort_size None, all clients, with epsilon, got {cohort_size}"
+        )
+    return _with_noise(query, asked.sums(Scaled(query)))
 
 
 @checked
@@ -175,8 +186,7 @@ def choose_feature(
 ) -> FeatureChoice:
     """Measure how much clients differ in columns of their records, cut into bins, in one round each.
 
-    `epsilon` and `delta` are as in `describe`. With noise there are no groups of clients to leave out:
-    the intervals are those of the noise, and of variances that no law of the clients exceeds.
+    `epsilon` and `delta` are as in `describe`; the columns share them evenly.
     """
     if not columns:
         raise ParameterError("expected at least one column to look at, got none")
@@ -259,10 +269,11 @@ def _given_with_noise(
 
     With b the mean of b_y, a client's M - (ρ + (1 - ρ) b) P has the variance that the moments say, and
     its Σ pairs_y (b_y - b) a second moment of at most Σ pairs_y (b_y - b)². A client with the share l of
-    label y moves b_y by 2 (p_y · P_y - b_y l L_y) / L_y², at most 2 l / L_y times the largest of
-    P_y / L_y and b_y; Σ l = 1.
+    label y moves b_y by 2 l (x - b_y) / L_y, where x is a mean of the values' shares s = P_y / L_y. Over
+    clients, weighted by l, x has the mean b_y, and so at most the variance (max s - b_y) (b_y - min s)
+    (Bhatia and Davis). As Σ l = 1, the square of a sum over labels is at most Σ l times the squares.
     """
-    n, v = whole.n_clients, query.n_values
+    n = whole.n_clients
     means = query.shaped(whole.to_vector() / n)
     both = means.proportions.reshape(query.n_labels, -1)
     value, seen, b = _given_label(whole, both * n, variance * n**2)
@@ -270,18 +281,20 @@ def _given_with_noise(
     room = float((pairs * (1 - b)).sum())
     if np.isnan(value) or room <= _ROUNDING:
         return Estimate(np.nan, np.nan, np.nan)
-    p, label, rho = both[seen], both[seen].sum(axis=1), float(np.clip(value, 0.0, 1.0))
+    label, rho = both[seen].sum(axis=1), float(np.clip(value, 0.0, 1.0))
+    shares = both[seen] / label[:, None]
     c = rho + (1 - rho) * float(pairs @ b / pairs.sum())
     off = (1 - rho) * b - (c - rho)
     mean = float(means.matches.sum() - c * means.pairs.sum())
     own = _spread(means, noise, [(1 - c) ** 2, -2 * c * (1 - c), c**2], mean)
-    most = 2 * pairs * np.maximum(p.max(axis=1) / label, b)
+    varied = np.clip((shares.max(axis=1) - b) * (b - shares.min(axis=1)), 0.0, None)
     # The errors of the clients may go together, so that they are added.
     of_clients = np.sqrt(own) + np.sqrt((pairs * off**2).sum())
-    of_clients += (1 - rho) * np.sqrt((most**2 / label).sum())
-    moved = 4 * ((p**2).sum(axis=1) + v * b**2 * label**2) + 2 * v * variance
+    of_clients += (1 - rho) * np.sqrt((4 * pairs**2 * varied / label).sum())
+    # Shares with noise make this larger, by twice as much as the squares of noise that are left out.
+    moved = 4 * ((shares - b[:, None]) ** 2).sum(axis=1) / label**2
     of_noise = (noise.matches[seen] ** 2 + (off + c) ** 2 * noise.pairs[seen] ** 2).sum()
-    of_noise += (1 - rho) ** 2 * (pairs**2 * variance * moved / label**4).sum()
+    of_noise += (1 - rho) ** 2 * (pairs**2 * variance * moved).sum()
     half = REACH * np.sqrt(of_clients**2 / n + of_noise) / room
     return Estimate.around(value, half, -1.0, 1.0)
 

@@ -282,8 +282,9 @@ def table_kind(path: Path) -> str:
         raise FileError(f"cannot use {path.name!a}: its name is not UTF-8; rename it") from error
     if kind is None and os.path.isdir(path):  # pathlib raises for a name that is too long
         raise FileError(
-            f"expected a .parquet, .csv or .tsv file, got the folder {path.name!r}; if it holds tables "
-            "of clients, `polyurn pack` makes a folder of them that fit, select, score and compare read"
+            f"expected a .parquet, .csv or .tsv file, got the folder {path.name!r}; packed clients have "
+            "no columns: give the table that was packed; `polyurn pack` makes of a folder of tables one "
+            "that fit, describe, score and compare read"
         )
     if kind is None or (packed and kind == "parquet"):
         raise FileError(

@@ -41,7 +41,7 @@ def test_columns_that_the_nodes_could_not_be_asked_about_are_refused(run, fed):
     assert_refused(run(*init, "--values", "origin=EWR,JFK"), "--values has no effect without")
     declared = (*init, "--features", "origin,age")
     assert_refused(run(*declared, "--values", "origin"), "--values as COLUMN=VALUES")
-    assert_refused(run(*declared, "--values", "hour=1,2"), "a declared feature")
+    assert_refused(run(*declared, "--values", "hour=1,2"), "a declared column")
     assert_refused(run(*declared, "--values", "origin=EWR"), "two different ones or more")
     assert run(*declared, "--values", "origin=EWR,JFK").code == 0
     ask = ("federation", "describe", "other", *PRIVATE, "--column")
@@ -49,7 +49,7 @@ def test_columns_that_the_nodes_could_not_be_asked_about_are_refused(run, fed):
     assert_refused(run(*ask, "hour"), "declared, origin, age; got 'hour'")
     assert_refused(run(*ask, "age"), "the server is down")
     features = ("federation", "features", "other", *PRIVATE, "--features")
-    assert_refused(run(*features, "origin,age"), "expected --range age=LOW:HIGH, or its edges")
+    assert_refused(run(*features, "origin,age"), "--range age=LOW:HIGH, or its edges")
     assert_refused(run(*features, "origin,hour", "--range", "hour=0:24"), "declared, origin, age")
     assert_refused(run(*features, "origin,age", "--range", "age=0,18,65"), "the server is down")
 

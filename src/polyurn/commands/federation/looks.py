@@ -50,7 +50,7 @@ def describe_command(
     files = FederationFolder(folder)
     federation = files.read()
     if column is not None:
-        federation.column(column, [0.0])
+        federation.check_column(column)
         if column in federation.values:
             raise ParameterError(f"expected a column of numbers, got {column!r}, which has values")
     kind: Any = Description if column is None else ColumnDescription
@@ -87,18 +87,10 @@ def features_command(
     from polyurn.server.feature_choice import FeatureChoice
 
     files = FederationFolder(folder)
-    federation, cut = files.read(), declared_ranges(ranges or [], bins)
-    inner = dict[str, tuple[float, ...]]()
-    for name in listed_names(features) or []:
-        if name not in federation.values and name not in cut:
-            raise ParameterError(
-                f"expected --range {name}=LOW:HIGH, or its edges, which `polyurn federation describe "
-                f"--column {name}` finds"
-            )
-        inner[name] = tuple(cut[name].edges[1:-1].tolist()) if name in cut else ()
-        federation.column(name, inner[name])
-    terms = nodes.of_job(privacy)
-    found = _looked(FeatureChoice, files, command=context.obj, columns=inner, label=label, **terms)
+    cut = declared_ranges(ranges or [], bins)
+    columns = files.read().columns(listed_names(features) or [], cut)
+    terms = {"columns": columns, "label": label, **nodes.of_job(privacy)}
+    found = _looked(FeatureChoice, files, command=context.obj, **terms)
     put_choice(found, as_json=as_json, statement=True)
 
 

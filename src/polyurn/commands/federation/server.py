@@ -6,8 +6,15 @@
 from pathlib import Path
 
 from polyurn.commands.console import print_json, say, show
-from polyurn.commands.declare import Needs, argument, option
-from polyurn.commands.options import AS_JSON, FEDERATION, declared_categories, listed_names
+from polyurn.commands.declare import Needs, also, argument, option
+from polyurn.commands.options import (
+    AS_JSON,
+    FEDERATION,
+    VALUES,
+    declared_categories,
+    declared_values,
+    listed_names,
+)
 from polyurn.errors import ParameterError
 from polyurn.wording import counted
 
@@ -29,11 +36,7 @@ def init_command(
     features: str | None = option(
         None, "Columns of records, comma-separated, in the order of all questions about them."
     ),
-    values: list[str] | None = option(
-        None,
-        "Declared values of a feature of texts, COLUMN=VALUES with commas; repeat it.",
-        Needs("features"),
-    ),
+    values: list[str] | None = also(VALUES, Needs("features")),
 ) -> None:
     """Make the folder of a federation: certificates, keys, roster, policies, and the Flower app.
 
@@ -49,14 +52,10 @@ def init_command(
     public = [load_public_keys(file, number=nodes + i) for i, file in enumerate(keys, start=1)]
     declared = declared_categories(categories)
     assert declared is not None
-    named = [text.partition("=") for text in values or ()]
-    if not all(equals for _, equals, _ in named) or len({name for name, *_ in named}) < len(named):
-        raise ParameterError("expected --values as COLUMN=VALUES with commas, once for each column")
     files = set_up(
         folder, address=address, categories=declared, max_size=max_size,
         clients_per_node=clients_per_node, n_nodes=nodes, public=public, hosts=host or [],
-        features=listed_names(features),
-        values={name.strip(): tuple(listed_names(texts) or ()) for name, _, texts in named},
+        features=listed_names(features), values=declared_values(values),
     )  # fmt: skip
     n_nodes = nodes + len(keys)
     say(f"made {folder} for {counted(n_nodes, 'node')} at {address}")

@@ -59,7 +59,10 @@ def test_a_private_fit_of_the_papers_spends_its_budget_and_no_more():
     sums, ledger = layer(counts, epsilon=4.0, n_rounds=12, noise=seeded)
     done = fit_paper(sums, **OPTIONS)
     assert ledger.epsilon_spent == pytest.approx(4.0)
-    assert [charge.what for charge in ledger.charges] == ["scaled paper"] * 12
+    assert [charge.what for charge in ledger.charges] == [
+        "scaled initialise",
+        *["scaled update"] * 11,
+    ]
     assert done.mdm.n_components == 3
     assert done.rounds[-1].n_clients == pytest.approx(10_000, rel=0.05)
 

@@ -52,7 +52,7 @@ def test_a_model_is_learned_once_for_the_same_histograms(tmp_path, monkeypatch):
     make = clients.learned(tmp_path, "colour", (1,))
     counts = federation(0).counts(MODELLED)
     first = make(counts)
-    monkeypatch.setattr(pu, "select", lambda *_, **__: pytest.fail("learned twice"))
+    monkeypatch.setattr(pu, "fit", lambda *_, **__: pytest.fail("learned twice"))
     assert np.array_equal(make(counts).alphas, first.alphas)
     assert len(list(tmp_path.glob("colour_*.json"))) == 1
 

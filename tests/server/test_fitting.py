@@ -347,7 +347,9 @@ def test_absurd_settings_are_refused_before_any_client_is_asked(setting, message
 def test_n_rounds_of_10_to_the_20_is_refused_and_as_much_patience_is_not():
     clients = LocalAggregator(truth("low/1").sample(50, rng=0), rng=1)
     shape = {"n_components": 1, "n_categories": 10, "max_size": truth("low/1").max_size}
-    with pytest.raises(ParameterError, match=r"n_rounds from 2, .* to 1000000, got 10{20}"):
+    with pytest.raises(
+        ParameterError, match=r"n_rounds as an integer from 2 to 1000000, got 10{20}"
+    ):
         fit_paper(clients, n_rounds=10**20, **shape)
     assert fit(clients, patience=10**20, max_rounds=4, **shape).n_rounds <= 4
 

@@ -171,7 +171,7 @@ def test_a_folder_with_another_sweep_is_refused(tmp_path):
         ({"loss": squared_error}, "loss, loss_code"),
         ({"metrics": {"accuracy": lambda outputs, labels: outputs[:, 0]}}, "metrics_code"),
     ]:
-        with pytest.raises(FileError, match=f"other {what}; ask for the same"):
+        with pytest.raises(FileError, match=f"differs in {what}; ask for the same"):
             small_sweep(tmp_path, **({"seeds": [0]} | changes))
     (tmp_path / "else").mkdir()
     (tmp_path / "else" / "notes.txt").write_text("mine")
@@ -192,7 +192,7 @@ def test_a_model_with_the_same_shapes_is_not_the_same_model(tmp_path):
     small_sweep(tmp_path, model=dense(nn.ReLU), **asked)
     small_sweep(tmp_path, model=dense(nn.ReLU), **asked)
     for other, what in ((dense(nn.Tanh), "layers"), (dense(nn.ReLU, scale=0.1), "first_weights")):
-        with pytest.raises(FileError, match=f"other {what}; ask for the same"):
+        with pytest.raises(FileError, match=f"differs in {what}; ask for the same"):
             small_sweep(tmp_path, model=other, **asked)
 
 

@@ -111,7 +111,7 @@ def test_a_search_has_a_noise_floor_too_whose_winner_is_tried_on_the_true_client
 
 def test_a_sweep_without_a_noise_floor_is_another_sweep(tmp_path):
     small_sweep(tmp_path, seeds=[0])
-    with pytest.raises(FileError, match="other noise_floor"):
+    with pytest.raises(FileError, match="differs in noise_floor"):
         small_sweep(tmp_path, seeds=[0], noise_floor=True)
 
 

@@ -227,8 +227,10 @@ def read_config(path: Path) -> SweepConfig:
     """
     try:
         table = tomllib.loads(read_regular(path).decode())
-    except (ValueError, RecursionError) as error:  # not UTF-8, numbers of too many digits, no TOML
-        raise FileError(f"{path} is not TOML: {error}") from error
+    except UnicodeDecodeError as error:
+        raise FileError(f"{path}: expected UTF-8 text: save it as UTF-8") from error
+    except (ValueError, RecursionError) as error:  # numbers of too many digits, too; or no TOML
+        raise FileError(f"{path}: expected TOML: {error}") from error
     try:
         _check_integers(table)
         return parse_config(table, folder=path.parent)

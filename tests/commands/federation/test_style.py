@@ -70,7 +70,7 @@ def test_whether_there_is_a_guarantee_has_to_be_said(run, fed, proxy):
         (("--category", "word"), ["proxy.csv", "'word'"]),
         (("--features", "width,depth"), ["proxy.csv", "'depth'"]),
         (("--directions", 3), ["n_directions from 1 to 2"]),
-        (("--radius", 0), ["radius above 0"]),
+        (("--radius", 0), ["radius as a number above 0"]),
         (("--terms", "min_nodes=1"), ["a sum over one node is its answer"]),
         (("--terms", "min_fraction=1.1"), ["min_fraction", "from 0 to 1"]),
         (("--terms", "timeout=0"), ["timeout", "above 0"]),

@@ -213,7 +213,7 @@ def records() -> pu.Records:
 def _fit_style() -> Call:
     return pu.fit_style, {
         "aggregator": pu.LocalAggregator(records()), "space": space(), "label_effect": True,
-        "cohort_size": None, "epsilon": 50.0, "delta": 1e-6, "clip": 3.0, "trust": "central",
+        "epsilon": 50.0, "delta": 1e-6, "clip": 3.0, "trust": "central",
         "ledger": pu.PrivacyLedger(50.0, 1e-6), "noise": _no_noise,
     }  # fmt: skip
 

@@ -81,8 +81,7 @@ class Candidate:
     held-out clients, `standard_error` its own; `behind` is how far it is below the best candidate's, on
     the same clients, and `behind_error` the standard error of that difference. `n_rounds` go until its
     search stopped, the survey included. It was `overtaken` if it stopped early because fewer components
-    do better: their held-out likelihood is higher by more than it could still gain. `n_agreeing` is as
-    in `Fit`.
+    do better: their held-out likelihood is higher by more than it could still gain.
     """
 
     n_components: Count
@@ -94,7 +93,6 @@ class Candidate:
     n_rounds: Count
     converged: bool
     overtaken: bool = False
-    n_agreeing: Count | None = field(default=None, metadata=UNKEPT)
     n_parameters: Count = 0  # of `mdm`
 
     def __post_init__(self) -> None:

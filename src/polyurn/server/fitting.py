@@ -228,7 +228,7 @@ def _fit_several(
     return Fit(
         mdm, rounds.done_with(chosen.n_components), not unfinished,
         _reason_of_several(unfinished, largest if saturated else 0),
-        chosen.n_components - mdm.n_components, chosen.n_agreeing,
+        chosen.n_components - mdm.n_components, rounds.climbs[chosen.n_components].state.n_agreeing,
         n_components=chosen.n_components, candidates=candidates, n_held_out=n_held_out,
         skipped=() if auto else tuple(k for k in numbers if k > most), joined=joined,
         stages=stages, no_errors=no_errors,
@@ -722,7 +722,6 @@ def _candidates(rounds: _Rounds) -> tuple[Candidate, ...]:
             n_rounds=climb.n_rounds,
             converged=climb.state.converged,
             overtaken=climb.overtaken,
-            n_agreeing=climb.state.n_agreeing,
         )
         for i, (k, climb) in enumerate(sorted(rounds.climbs.items()))
     )

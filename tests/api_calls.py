@@ -544,7 +544,6 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "Sizes.sample": lambda: (sizes().sample, {"components": [0, 1], "rng": 0}),
     "Style": lambda: _fields(style()),
     "Style.clients": lambda: (style().clients, {"counts": COUNTS, "rng": 0}),
-    "Style.draw": lambda: (style().draw, {"counts": COUNTS, "rng": 0}),
     "StyleSpace": lambda: _fields(space()),
     "StyleSpace.coordinates": lambda: (
         space().coordinates, {"features": np.zeros((200, 4)), "labels": LABELS},

@@ -68,7 +68,7 @@ def _with_everybody(mdm: pu.MDM, clients: pu.LocalAggregator, seed: int) -> pu.M
     problem = Problem(mdm.n_components, mdm.n_categories, mdm.sizes.bins, False, 1.0, 1e-3)
     ask, rng = partial(clients.aggregate, cohort_size=None), np.random.default_rng([seed, 4])
     *_, (state, _) = stages.join(mdm, problem, Settings(), ask, number=1, rng=rng)
-    return fitting.populated(state)[0]
+    return fitting.populated(state)
 
 
 def _judged(mdm: pu.MDM, split: pu.ClientSplit, seed: int) -> dict[str, float]:

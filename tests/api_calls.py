@@ -213,7 +213,7 @@ def records() -> pu.Records:
 def _fit_style() -> Call:
     return pu.fit_style, {
         "aggregator": pu.LocalAggregator(records()), "space": space(), "label_effect": True,
-        "cohort_size": None, "epsilon": 50.0, "delta": 1e-6, "clip": 3.0, "trust": "central",
+        "epsilon": 50.0, "delta": 1e-6, "clip": 3.0, "trust": "central",
         "ledger": pu.PrivacyLedger(50.0, 1e-6), "noise": _no_noise,
     }  # fmt: skip
 
@@ -544,7 +544,6 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "Sizes.sample": lambda: (sizes().sample, {"components": [0, 1], "rng": 0}),
     "Style": lambda: _fields(style()),
     "Style.clients": lambda: (style().clients, {"counts": COUNTS, "rng": 0}),
-    "Style.draw": lambda: (style().draw, {"counts": COUNTS, "rng": 0}),
     "StyleSpace": lambda: _fields(space()),
     "StyleSpace.coordinates": lambda: (
         space().coordinates, {"features": np.zeros((200, 4)), "labels": LABELS},

@@ -16,6 +16,14 @@ def whole_space(n_directions=4, n_labels=10, radius=None):
     return StyleSpace(np.zeros((n_labels, m)), np.eye(m), whitening, radius, 0.01)
 
 
+def centres(style, counts, *, rng):
+    """Where the points of each client and label are centred, drawn: t_il = μ + u_i + v_il."""
+    rng = np.random.default_rng(rng)
+    clients = style.clients(counts, rng=rng)
+    shape = (len(clients), style.space.n_labels, style.n_directions)
+    return clients[:, None] + rng.standard_normal(shape) @ style.by_label_root.T
+
+
 @dataclass(frozen=True)
 class World:
     """Clients' records, and the covariances that they were drawn with."""

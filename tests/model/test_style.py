@@ -6,6 +6,7 @@ import pytest
 from polyurn.errors import ParameterError
 from polyurn.model.style import Style, StyleErrors, nearest_covariance
 from polyurn.model.style_coordinates import StyleSpace
+from style_cases import centres
 
 SPACE = StyleSpace(np.zeros((3, 2)), np.eye(2), np.stack([np.eye(2)] * 3), 4.0, 0.01)
 B, V, E = np.array([[0.4, 0.1], [0.1, 0.2]]), np.diag([0.1, 0.3]), np.diag([0.5, 0.5])
@@ -19,7 +20,7 @@ def some_style(**changed):
 
 def test_drawn_styles_have_the_covariances_of_the_law():
     """Standard errors of a covariance of 20,000 clients are below 0.004; five of them."""
-    drawn = some_style().draw(np.ones((20_000, 3), int), rng=0)
+    drawn = centres(some_style(), np.ones((20_000, 3), int), rng=0)
     np.testing.assert_allclose(drawn.mean(axis=(0, 1)), [0.1, 0.0], atol=0.02)
     np.testing.assert_allclose(np.cov(drawn[:, 0].T), B + V, atol=0.02)
     between_labels = np.cov(drawn[:, 0].T, drawn[:, 1].T)[:2, 2:]
@@ -42,7 +43,7 @@ def test_with_ties_style_follows_the_label_shares_and_keeps_its_covariance():
 
 def test_a_singular_covariance_can_be_drawn_from():
     style = some_style(shared=np.diag([1.0, 0.0]), by_label=np.zeros((2, 2)))
-    drawn = style.draw([[1, 1, 1]] * 5, rng=0)
+    drawn = centres(style, [[1, 1, 1]] * 5, rng=0)
     assert np.array_equal(drawn[:, 0], drawn[:, 2])
     assert not drawn[:, :, 1].any()
 

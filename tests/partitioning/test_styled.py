@@ -12,6 +12,7 @@ from polyurn import Dirichlet, Partition, Styled, cover, partition
 from polyurn.errors import ParameterError, StyleWarning
 from polyurn.model.style import Style, StyleSpace
 from strategies import counts as tables
+from style_cases import centres
 
 L, M = 3, 2
 
@@ -56,10 +57,10 @@ def rest_by_label(located, labels, parts):
 def true_clients(style, counts, seed):
     """Clients of the model itself: their coordinates, labels and owners."""
     rng = np.random.default_rng(seed)
-    centres = style.draw(counts, rng=rng)
+    drawn = centres(style, counts, rng=rng)
     owners, labels = (np.repeat(which, counts[counts > 0]) for which in np.nonzero(counts))
     noise = rng.normal(size=(len(owners), style.n_directions))
-    located = centres[owners, labels] + noise @ np.linalg.cholesky(style.within).T
+    located = drawn[owners, labels] + noise @ np.linalg.cholesky(style.within).T
     return located, labels, Partition.by_owner(owners)
 
 

@@ -60,8 +60,6 @@ def test_a_size_model_is_named_or_given():
     assert size_bins(given := SizeBins([1, 9, 51]), 50) is given
 
 
-def test_other_size_models_are_refused():
-    with pytest.raises(ParameterError, match="'shared' or SizeBins, got 'some'"):
-        size_bins("some", 50)
+def test_size_bins_end_at_the_largest_size():
     with pytest.raises(ParameterError, match="end at max_size 50, got 9"):
         size_bins(SizeBins.exact(9), 50)

@@ -27,7 +27,7 @@ def test_a_result_comes_back_from_json_as_it_was(result):
 def test_the_names_in_a_file_are_these():
     fit, choice = as_read(fitted()), as_read(selection())
     assert [*fit] == [*choice] == [
-        "rounds", "converged", "stopped", "n_dropped", "n_clients", "fewest_clients", "n_components",
+        "rounds", "converged", "stopped", "n_clients", "fewest_clients", "n_components",
         "candidates", "n_held_out", "skipped", "taken", "joined", "stages", "no_errors",
     ]  # fmt: skip
     assert [*fit["rounds"][0]] == ["number", "log_likelihood", "n_numbers", "starts", "sent"]

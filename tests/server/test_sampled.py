@@ -62,8 +62,8 @@ def test_a_state_counts_the_clients_of_all_cohorts():
 def test_components_are_dropped_by_the_clients_of_all_cohorts():
     last = learned(search_of(COUNTS, 2), np.split(COUNTS[:240], 10))[-1]
     rare = replace(last.best, weights=np.array([0.99, 0.01]))  # a quarter of a client of the last
-    assert populated(replace(last, best=rare))[1] == 0
-    assert populated(replace(last, best=rare, n_supporting=24.0))[1] == 1
+    assert populated(replace(last, best=rare)).n_components == 2
+    assert populated(replace(last, best=rare, n_supporting=24.0)).n_components == 1
 
 
 def test_an_empty_cohort_changes_nothing():

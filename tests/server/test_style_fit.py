@@ -163,7 +163,6 @@ def test_noise_that_hides_whether_clients_have_two_points_of_a_label_is_said_to(
         ({"delta": 1e-6}, "expected epsilon"),
         ({"clip": 3.0}, "expected epsilon"),
         ({"epsilon": 1.0}, "expected delta"),
-        ({**PRIVATE, "cohort_size": 3}, "no cohort_size"),
         ({**PRIVATE, "clip": -3.0}, "clip above 0"),
     ],
 )

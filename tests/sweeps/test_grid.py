@@ -22,7 +22,7 @@ from polyurn.sweeps.optuna_search import OptunaSearch
 from polyurn.sweeps.trainable import function_fingerprint
 from polyurn.training.fedavg import FedAvg
 from polyurn.training.federated import train
-from polyurn.training.losses import squared_error
+from polyurn.training.losses import accuracy
 from sweep_cases import BASE, DATA, POPULATIONS, small_sweep
 from training_cases import tabular
 
@@ -168,7 +168,7 @@ def test_a_folder_with_another_sweep_is_refused(tmp_path):
         ({"settings": BASE.with_changes({"n_rounds": 3})}, "settings"),
         ({"model": "mlp"}, "model, layers, first_weights"),
         ({"data": tabular(seed=1)}, "data"),
-        ({"loss": squared_error}, "loss, loss_code"),
+        ({"loss": accuracy}, "loss, loss_code"),
         ({"metrics": {"accuracy": lambda outputs, labels: outputs[:, 0]}}, "metrics_code"),
     ]:
         with pytest.raises(FileError, match=f"differs in {what}; ask for the same"):
@@ -339,7 +339,7 @@ def test_the_time_left_follows_from_the_runs_of_this_start(monkeypatch):
 
 
 def negative_loss(outputs, labels):
-    return -squared_error(outputs, nn.functional.one_hot(labels, 3))
+    return -((outputs - nn.functional.one_hot(labels, 3)) ** 2).mean(dim=1)
 
 
 def test_very_many_rounds_are_timed_and_told_before_they_begin(monkeypatch):

@@ -12,7 +12,7 @@ from polyurn.partitioning.result import Partition
 from polyurn.training.building import LearningProblem, build
 from polyurn.training.fedavg import FedAvg
 from polyurn.training.federated import train, train_columns
-from polyurn.training.losses import cross_entropy, squared_error
+from polyurn.training.losses import cross_entropy
 from polyurn.training.networks import perceptron
 from training_cases import (
     EveryLayer,
@@ -170,6 +170,10 @@ def test_a_diverging_run_stops_and_says_so(engine):
                   seed=0, engine=engine, n_workers=1)  # fmt: skip
     assert np.isnan(never.final["accuracy"])
     assert never.metrics == {"accuracy": []}
+
+
+def squared_error(outputs, targets):
+    return (outputs[:, 0] - targets) ** 2
 
 
 def test_targets_with_a_fraction_and_another_loss():

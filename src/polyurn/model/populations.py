@@ -9,7 +9,7 @@ in `partitioning/`.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Protocol, TypeAlias, runtime_checkable
+from typing import Annotated, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -53,12 +53,17 @@ class Population(Protocol):
 
 @checked
 class Drawn(FrozenArrays, ABC):
-    """A population whose `_draw` makes a number of clients that has been checked."""
+    """A population whose `_draw` makes a number of clients that has been checked.
+
+    The last axis of the field that `by_category` names are the categories.
+    """
+
+    by_category: ClassVar[str]
 
     @property
-    @abstractmethod
     def n_categories(self) -> int:
         """The number of categories, C."""
+        return int(getattr(self, self.by_category).shape[-1])
 
     def sample(self, n_clients: int, *, rng: Seed = None) -> Ints:
         """Draw the histograms of clients, shape (n_clients, n_categories)."""
@@ -94,6 +99,7 @@ class IID(Drawn):
     [9, 4, 4]
     """
 
+    by_category = "marginal"
     marginal: Floats
     sizes: Sizes
     categories: tuple[str, ...] | None = None
@@ -144,11 +150,6 @@ class IID(Drawn):
         )
         return cls(np.bincount(codes, minlength=n_categories), sizes)
 
-    @property
-    def n_categories(self) -> int:
-        """The number of categories, C."""
-        return len(self.marginal)
-
     def _draw(self, n_clients: int, rng: np.random.Generator) -> Ints:
         sizes = self.sizes.sample(np.zeros(n_clients, np.int64), rng=rng)
         return rng.multinomial(sizes, self.marginal)
@@ -179,6 +180,7 @@ class Dirichlet(Drawn):
     [20, 20]
     """
 
+    by_category = "alpha"
     alpha: Floats
     sizes: Sizes
     categories: tuple[str, ...] | None = None
@@ -228,11 +230,6 @@ class Dirichlet(Drawn):
         """
         return cls(alpha * _marginal(available), sizes)
 
-    @property
-    def n_categories(self) -> int:
-        """The number of categories, C."""
-        return len(self.alpha)
-
     def _draw(self, n_clients: int, rng: np.random.Generator) -> Ints:
         return MDM([1.0], self.alpha[None], self.sizes).sample(n_clients, rng=rng)
 
@@ -259,17 +256,13 @@ class Oracle(Drawn):
     [[1, 2], [3, 0], [3, 0]]
     """
 
+    by_category = "counts"
     counts: Counts
     categories: tuple[str, ...] | None
 
     def __init__(self, counts: object) -> None:
         table, names = columns_of(counts)
         self.__dict__.update(counts=table, categories=names)
-
-    @property
-    def n_categories(self) -> int:
-        """The number of categories, C."""
-        return int(self.counts.shape[1])
 
     def _draw(self, n_clients: int, rng: np.random.Generator) -> Ints:
         n_true = self.counts.shape[0]
@@ -285,12 +278,8 @@ class Oracle(Drawn):
 
 
 class _OfProxyData(Drawn):
+    by_category = "available"
     available: Ints
-
-    @property
-    def n_categories(self) -> int:
-        """The number of categories, C."""
-        return len(self.available)
 
     def _points(self, n_clients: int, each: int) -> int:
         """How many points there are, if they are enough for so many clients with so many each."""

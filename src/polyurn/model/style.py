@@ -16,7 +16,6 @@ import numpy as np
 
 from polyurn.counts import check_counts, client_sizes
 from polyurn.errors import ParameterError
-from polyurn.memory import check_memory
 from polyurn.model.style_coordinates import StyleSpace
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import ShapedArrays
@@ -177,23 +176,6 @@ class Style(ShapedArrays):
             shares = table / np.maximum(client_sizes(table), 1)[:, None]
             drawn += np.asarray(shares @ self.label_effect) - self.label_shares @ self.label_effect
         return np.asarray(self.mean + drawn)
-
-    def draw(self, counts: object, *, rng: Seed = None) -> Floats:
-        """Draw where the points of each client and label are centred: t_il = μ + u_i + v_il.
-
-        Parameters as in `clients`.
-
-        Returns
-        -------
-        float array of shape (n_clients, n_labels, n_directions)
-        """
-        rng = np.random.default_rng(rng)
-        clients = self.clients(counts, rng=rng)
-        shape = (len(clients), self.space.n_labels, self.n_directions)
-        check_memory(
-            16 * math.prod(shape), "the styles of clients and labels", "draw fewer clients"
-        )
-        return np.asarray(clients[:, None] + rng.standard_normal(shape) @ self.by_label_root.T)
 
     @property
     def alarm(self) -> str | None:

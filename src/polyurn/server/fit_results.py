@@ -81,8 +81,7 @@ class Candidate:
     held-out clients, `standard_error` its own; `behind` is how far it is below the best candidate's, on
     the same clients, and `behind_error` the standard error of that difference. `n_rounds` go until its
     search stopped, the survey included. It was `overtaken` if it stopped early because fewer components
-    do better: their held-out likelihood is higher by more than it could still gain. `n_agreeing` is as
-    in `Fit`.
+    do better: their held-out likelihood is higher by more than it could still gain.
     """
 
     n_components: Count
@@ -94,7 +93,6 @@ class Candidate:
     n_rounds: Count
     converged: bool
     overtaken: bool = False
-    n_agreeing: Count | None = field(default=None, metadata=UNKEPT)
     n_parameters: Count = 0  # of `mdm`
 
     def __post_init__(self) -> None:
@@ -153,8 +151,6 @@ class Fit(Plotted):
         are several. Always False for `fit_paper`, which does not test it.
     stopped : str
         The reason why the rounds ended, with advice unless it is convergence.
-    n_dropped : int
-        Components that were left with less than half a client, and dropped.
     n_agreeing : int or None
         How many starts of the search ended at the same optimum (within `tol`, and close in every
         parameter), including this one. None if they were not counted (`fit_paper`, sampled cohorts).
@@ -164,7 +160,7 @@ class Fit(Plotted):
         Clients that were fitted in the last round, or the most of any round where there are candidates;
         and the fewest of any round. From the rounds if these have them.
     n_components : int
-        The number that was asked for or chosen; `mdm` has fewer if some were left without clients.
+        The number that was asked for or chosen; those of `mdm` if it is not given.
     candidates : tuple of Candidate
         By number of components: those that held-out clients judged. Empty for a fit of one number.
     n_held_out : int
@@ -188,7 +184,6 @@ class Fit(Plotted):
     rounds: tuple[Round, ...] = field(repr=False)
     converged: bool
     stopped: str
-    n_dropped: Count = 0
     n_agreeing: Count | None = field(default=None, metadata=UNKEPT)
     guarantee: Guarantee | None = field(default=None, metadata=UNKEPT)
     n_clients: Count = 0
@@ -208,7 +203,7 @@ class Fit(Plotted):
             last = max(counts) if self.candidates else counts[-1]
             self.__dict__.update(n_clients=last, fewest_clients=min(counts))
         if not self.n_components and self.mdm is not None:
-            self.__dict__["n_components"] = self.mdm.n_components + self.n_dropped
+            self.__dict__["n_components"] = self.mdm.n_components
         if self.candidates and self.chosen is None:
             raise ParameterError(
                 f"expected n_components among the candidates, got {self.n_components}"
@@ -255,6 +250,11 @@ class Fit(Plotted):
         others = ("mdm", "starts", "sent", "values", "running")
         names = [item.name for item in fields(rows[0]) if item.name not in others]
         return data_frame({name: [getattr(one, name) for one in rows] for name in names})
+
+    @property
+    def n_dropped(self) -> int:
+        """How many components were left with less than half a client, and dropped."""
+        return self.n_components - self.mdm.n_components
 
     @property
     def n_rounds(self) -> int:

@@ -112,10 +112,6 @@ def size_bins(sizes: SizeModel, max_size: int) -> SizeBins:
             return SizeBins.exact(max_size)
         case "binned" | "shared":
             return SizeBins.logarithmic(max_size)
-        case _:
-            raise ParameterError(
-                f"expected sizes 'exact', 'binned', 'shared' or SizeBins, got {sizes!r}"
-            )
 
 
 def few_clients(n_clients: float, n_components: Sequence[int]) -> str:

@@ -182,11 +182,11 @@ def _fit_one(rounds: "_Rounds", n_components: int, random: np.random.Generator) 
     check_components(rounds.n_fitted, n_components)
     rounds.climb([n_components], [random])
     climb = rounds.climbs[n_components]
-    mdm, n_dropped, no_errors = rounds.settled(climb.state)
+    mdm, no_errors = rounds.settled(climb.state)
     stopped = _reason(climb, rounds.settings, rounds.n_fitted)
     agreeing = None if mdm.as_given else climb.state.n_agreeing
     return Fit(
-        mdm, tuple(rounds.done), climb.state.converged, stopped, n_dropped, agreeing,
+        mdm, tuple(rounds.done), climb.state.converged, stopped, agreeing, n_components=n_components,
         no_errors=no_errors,
     )  # fmt: skip
 
@@ -222,13 +222,13 @@ def _fit_several(
     if mdm.splits is None:
         climb = rounds.climbs[end.n_components]
         state = climb.state if joined else replace(climb.scored, converged=climb.state.converged)
-        mdm, _, no_errors = rounds.settled(state)
+        mdm, no_errors = rounds.settled(state)
     chosen = next(c for c in candidates if c.n_components == end.n_components)
     unfinished = [c.n_components for c in candidates if not (c.converged or c.overtaken)]
     return Fit(
         mdm, rounds.done_with(chosen.n_components), not unfinished,
         _reason_of_several(unfinished, largest if saturated else 0),
-        chosen.n_components - mdm.n_components, chosen.n_agreeing,
+        rounds.climbs[chosen.n_components].state.n_agreeing,
         n_components=chosen.n_components, candidates=candidates, n_held_out=n_held_out,
         skipped=() if auto else tuple(k for k in numbers if k > most), joined=joined,
         stages=stages, no_errors=no_errors,
@@ -365,7 +365,7 @@ class _Rounds:
         self._starts.append({k: _shown(judged[k]) for k in climbing if k in judged})
         done = Round(
             self.n_rounds,
-            None if one is None else self._populated(one)[0],
+            None if one is None else self._populated(one),
             np.nan if one is None else one.value,
             int(n_clients),
             sum(sent.values()),
@@ -419,18 +419,18 @@ class _Rounds:
             self._end(state.n_clients, sent, [] if bent else [end.n_components])
             if state.converged:
                 break
-        joined = search.mdm if isinstance(search, SplitClimb) else self._populated(state)[0]
+        joined = search.mdm if isinstance(search, SplitClimb) else self._populated(state)
         return joined, tuple(values)
 
-    def settled(self, state: State) -> tuple[MDM, int, str]:
-        """The mixture of a last state, the number of lost components, and why there are no errors."""
+    def settled(self, state: State) -> tuple[MDM, str]:
+        """The mixture of a last state, and why there are no standard errors."""
         found, why, problem = None, "", self._problem
         if self.settings.cohort_size is not None:
             why = "cohorts are samples of the clients"
         elif not state.converged:
             why = "the search has not converged"
         elif state.hessian is None or state.point is None:
-            k, upload = len(self._populated(state)[0].weights), self.settings.max_upload
+            k, upload = self._populated(state).n_components, self.settings.max_upload
             n = problem.hessian_cost(k)
             why = f"the last rounds did not ask for their {n:,} numbers (max_upload={upload})"
         else:
@@ -446,7 +446,7 @@ class _Rounds:
                     f"the search stopped {found[1]:.1f} of them before the optimum; "
                     f"take a tol below {self.settings.tol:g}, and more rounds if it takes these"
                 )
-        return *self._populated(state, None if why or found is None else found[0]), why
+        return self._populated(state, None if why or found is None else found[0]), why
 
     def _uploads(self, numbers: Sequence[int]) -> list[int]:
         """The upload of each search: all of it in a fit, else room for the same number of trials."""
@@ -536,9 +536,9 @@ class _Rounds:
 
     def scored(self, climb: _Climb) -> MDM:
         """The mixture that held-out clients scored."""
-        return self._populated(climb.scored)[0]
+        return self._populated(climb.scored)
 
-    def _populated(self, state: State, found: Floats | None = None) -> tuple[MDM, int]:
+    def _populated(self, state: State, found: Floats | None = None) -> MDM:
         return populated(state, as_given=self._start is not None, found=found)
 
     def _fitted(self, query: Query[Any]) -> Query[Any]:
@@ -629,10 +629,8 @@ def _check_start(
         )
 
 
-def populated(
-    state: State, *, as_given: bool = False, found: Floats | None = None
-) -> tuple[MDM, int]:
-    """The best MDM without components of less than half a client, and the number of these.
+def populated(state: State, *, as_given: bool = False, found: Floats | None = None) -> MDM:
+    """The best MDM without components of less than half a client.
 
     `as_given` all components stay, so that they keep their numbers; `found` is the covariance of all.
     """
@@ -649,8 +647,7 @@ def populated(
         entries = np.flatnonzero(np.repeat(kept, alphas.shape[1] + 1))
         lower = found[np.ix_(entries, entries)][np.tri(len(entries), dtype=bool)]
     sizes = Sizes.unchecked(best.sizes.bins, best.sizes.masses[kept])
-    mdm = MDM(weights, alphas, sizes, as_given=as_given, covariance=lower)
-    return mdm, int((~kept).sum())
+    return MDM(weights, alphas, sizes, as_given=as_given, covariance=lower)
 
 
 def _reason(climb: _Climb, settings: Settings, n_surveyed: float) -> str:
@@ -722,7 +719,6 @@ def _candidates(rounds: _Rounds) -> tuple[Candidate, ...]:
             n_rounds=climb.n_rounds,
             converged=climb.state.converged,
             overtaken=climb.overtaken,
-            n_agreeing=climb.state.n_agreeing,
         )
         for i, (k, climb) in enumerate(sorted(rounds.climbs.items()))
     )

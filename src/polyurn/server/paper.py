@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 
-from polyurn.errors import EmptyComponentError, FitError, ParameterError, ZeroLikelihoodError
+from polyurn.errors import EmptyComponentError, FitError, ZeroLikelihoodError
 from polyurn.model.mdm import MDM
 from polyurn.model.names import names_of
 from polyurn.model.sizes import SizeBins, Sizes
@@ -142,10 +142,6 @@ def concentrations(first: Floats, second: Floats, moments: Moments) -> Floats:
             spread, variance = spread[each, most], variance[each, most]
         case "pooled":
             spread, variance = spread.sum(axis=1), variance.sum(axis=1)
-        case _:
-            raise ParameterError(
-                f"expected moments 'first', 'most_frequent' or 'pooled', got {moments!r}"
-            )
     if not ((spread > 0).all() and (variance > 0).all()):
         raise FitError(
             f"moments of {moments!r} give no concentration: that category is absent or "

@@ -48,7 +48,6 @@ def fit_style(
     space: StyleSpace,
     *,
     label_effect: bool = False,
-    cohort_size: int | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
     clip: float | None = None,
@@ -58,8 +57,8 @@ def fit_style(
 ) -> Style:
     """Learn how clients differ besides their labels, in one round.
 
-    Clients with records send 5 + m + 3 m (m + 1) / 2 numbers, once. Negative eigenvalues of B, V and E
-    are set to 0. If every client has one label, B and V cannot be distinguished: B gets all of it.
+    All clients with records send 5 + m + 3 m (m + 1) / 2 numbers, once. Negative eigenvalues of B, V and
+    E are set to 0. If every client has one label, B and V cannot be distinguished: B gets all of it.
 
     Parameters
     ----------
@@ -72,8 +71,6 @@ def fit_style(
     label_effect : bool
         Whether label shares are asked for as well, so that style depends on them: for federations where
         label and style are correlated. It takes L + L (L + 1) / 2 + L m more numbers.
-    cohort_size : int, optional
-        How many clients are asked; all of them by default, and always with `epsilon`.
     epsilon, delta : float, optional
         Ask with (ε, δ)-differential privacy for one client added or removed. The standard errors of the
         estimates include the noise.
@@ -104,12 +101,8 @@ def fit_style(
     if epsilon is None:
         if delta is not None or clip is not None or ledger is not None:
             raise ParameterError("expected epsilon with delta, clip and ledger: they are for noise")
-        sums = aggregator.aggregate(StyleMoments(space, label_effect), cohort_size)
+        sums = aggregator.aggregate(StyleMoments(space, label_effect), None)
         return _fitted(space, sums, None, math.inf)
-    if cohort_size is not None:
-        raise ParameterError(
-            f"expected no cohort_size with epsilon, all clients are asked, got {cohort_size}"
-        )
     cut = float(space.n_directions) if clip is None else clip
     query = BoundedStyle(space, cut, label_effect)
     asked = Asked(aggregator, epsilon, delta, trust=trust, ledger=ledger, noise=noise)

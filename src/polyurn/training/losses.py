@@ -46,16 +46,6 @@ def accuracy(outputs: Tensor, labels: Tensor) -> Tensor:
     return (outputs.argmax(dim=1) == labels).to(outputs.dtype)
 
 
-def squared_error(outputs: Tensor, labels: Tensor) -> Tensor:
-    """The squared error of each example, averaged over its outputs.
-
-    >>> squared_error(torch.tensor([[1.0], [2.0]]), torch.tensor([0.0, 0.0]))
-    tensor([1., 4.])
-    """
-    errors = (outputs.reshape(len(outputs), -1) - labels.reshape(len(labels), -1)) ** 2
-    return errors.mean(dim=1)
-
-
 @dataclass(frozen=True)
 class Weighted:
     """A metric in which each class has a weight, of shape (n_classes,); made by `weighted`."""

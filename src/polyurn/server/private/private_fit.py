@@ -9,7 +9,7 @@ docs/privacy.md explains the algorithm and its cost.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
 
@@ -46,8 +46,6 @@ _AT_THE_CAP, _MULTINOMIAL = 0.9, 1e6
 # this many standard deviations of the noise.
 _SURE = 2.0
 
-PrivateSizes: TypeAlias = Literal["binned", "shared"] | SizeBins
-
 
 @checked
 def fit_private(
@@ -58,7 +56,7 @@ def fit_private(
     n_components: NComponents | Iterable[NComponents],
     n_categories: NCategories,
     max_size: int,
-    sizes: PrivateSizes = "binned",
+    sizes: Literal["binned", "shared"] | SizeBins = "binned",
     trust: Trust = "central",
     ledger: PrivacyLedger | None = None,
     noise: Noise = discrete_gaussian,

@@ -75,7 +75,7 @@ class Sketched:
         return cls(sketch, values, rounds.sigma(share) / population.n_clients)
 
     def cells(self, n_components: int) -> Cells:
-        """Its cells without those that noise alone could fill; at least `fewest`."""
+        """Its cells without those that noise alone could fill; at least `n_components`."""
         values, tau = self.values.reshape(self.sketch.n_groups, -1), self.tau
         of_clients, of_rest, of_pairs = np.sqrt(SKETCH_PARTS)
         sizes, noise = values[:, 0] / of_clients, tau / of_clients

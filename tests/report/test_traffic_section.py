@@ -102,7 +102,7 @@ def test_a_run_that_asked_nobody_has_no_tables():
 def test_the_table_has_a_row_for_each_round_and_the_facts_say_what_its_kinds_ask():
     found = section(traffic_case())
     table = found.tables[0]
-    assert [row[1] for row in table.rows] == list(KINDS)
+    assert [row[1] for row in table.rows] == [kind for kind, _ in KINDS]
     assert [row[0] for row in table.rows] == [str(i + 1) for i in range(len(KINDS))]
     asked = dict(found.facts)["What nodes were asked"]
     assert asked.startswith("“survey”: how clients vary; “group”: ")

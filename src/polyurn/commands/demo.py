@@ -23,8 +23,6 @@ def demo_command(
     clients: int | None = option(
         None, "Maximum number of clients to play; at least 100, of whom a fifth judges.", min=100
     ),
-    rounds: int = option(100, "Maximum number of rounds of the fit."),
-    training_rounds: int = option(24, "Rounds of each training run."),
     federation: int | None = option(
         None, "Fit over a real federation of this many nodes, which are processes on this machine."
     ),
@@ -40,8 +38,8 @@ def demo_command(
 
     check_writable(output)
     result = tell(
-        output, data=data, n_clients=clients, n_rounds=rounds, n_training_rounds=training_rounds,
-        n_nodes=federation, seed=seed, command=provenance_of(context, seed),
+        output, data=data, n_clients=clients, n_nodes=federation, seed=seed,
+        command=provenance_of(context, seed),
     )  # fmt: skip
     say(f"done in {result['seconds']:.0f} s: open {output}")
     if as_json:

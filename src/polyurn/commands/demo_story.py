@@ -70,8 +70,9 @@ class DemoFederation:
 
 
 def tell(
-    output: Path, *, data: Literal["flights", "digits"] | None, n_clients: int | None, n_rounds: int,
-    n_training_rounds: int, n_nodes: int | None, seed: int, command: dict[str, Any],
+    output: Path, *, data: Literal["flights", "digits"] | None, n_clients: int | None,
+    n_nodes: int | None, seed: int, command: dict[str, Any], n_rounds: int = 100,
+    n_training_rounds: int = 24,
 ) -> dict[str, Any]:  # fmt: skip
     """Tell the story stage by stage, and write the report; what came of it, for JSON."""
     began = time.monotonic()

@@ -99,7 +99,7 @@ def fit_command(
     from polyurn.server.fit_settings import few_clients
     from polyurn.server.fitting import HELD_OUT
     from polyurn.server.learning import learn, selects
-    from polyurn.sources.clients import data_provenance, read_all
+    from polyurn.sources.clients import data_provenance, play, read_all
     from polyurn.storage.models import Saved, load_saved
     from polyurn.storage.provenance import PrivacyProvenance, Provenance
 
@@ -112,7 +112,7 @@ def fit_command(
     known = None if begin is None or table.is_dir() else begin.declared
     read = read_all(table, columns.reading(), columns.declared() or known)
     given = search.given(read.categories)
-    clients = read.aggregator(seed=seed, sampling=sampling, threads=threads, scheduler=scheduler)
+    clients = play(read, seed=seed, sampling=sampling, threads=threads, scheduler=scheduler)
     asked = _recorded(privacy.asked(clients), context, scored, read)
     n_fitted = cohort_size or read.shape[0]
     if numbers != "auto" and not scored and (few := few_clients(n_fitted, numbers)):

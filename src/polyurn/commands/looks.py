@@ -126,7 +126,7 @@ def describe_command(
     """
     from polyurn.client.record_tables import column_records
     from polyurn.server.describing import describe, describe_column
-    from polyurn.sources.clients import read_all
+    from polyurn.sources.clients import play, read_all
     from polyurn.storage.table_files import naming
 
     budget, provenance = privacy.budget(), {"command": context.obj, "data": table.name}
@@ -145,7 +145,7 @@ def describe_command(
             "without noise"
         )
     read = read_all(table, columns.reading(), columns.declared())
-    played = read.aggregator(seed=0, sampling="fixed", threads=threads, scheduler=scheduler)
+    played = play(read, seed=0, sampling="fixed", threads=threads, scheduler=scheduler)
     asked = privacy.asked(played)
     found = describe(asked, n_categories=read.shape[1], max_size=max_size, **budget)
     names = read.categories or tuple(str(j) for j in range(read.shape[1]))
@@ -167,13 +167,13 @@ def score_command(
     """
     from polyurn.commands.views import check_order, read_model
     from polyurn.server import drift as drifts
-    from polyurn.sources.clients import read_all
+    from polyurn.sources.clients import play, read_all
 
     check_order(table, [mdm])
     saved = read_model(mdm)
     budget, since = privacy.budget(), drift.since(saved.model)
     read = read_all(table, columns.reading().like(saved), saved.declared)
-    played = read.aggregator(seed=seed, sampling="fixed", threads=threads, scheduler=scheduler)
+    played = play(read, seed=seed, sampling="fixed", threads=threads, scheduler=scheduler)
     asked = privacy.asked(played)
     found = drifts.drift(asked, saved.model, since=since, level=drift.alarm, rng=seed, **budget)
     statement, measured = bool(budget), {} if budget else _likelihoods(read, saved.model)

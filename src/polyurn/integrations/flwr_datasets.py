@@ -17,9 +17,10 @@ from polyurn.model.relabelling import Rule
 from polyurn.model.style import Style
 from polyurn.partitioning.assign import Shortfall, cover, partition
 from polyurn.partitioning.result import Partition
-from polyurn.storage.models import ZOO, load
+from polyurn.storage.models import load
 from polyurn.storage.partitions import load_partition
 from polyurn.zoo.federations import like
+from polyurn.zoo.federations import load as zoo_model
 
 try:
     from flwr_datasets.partitioner import Partitioner
@@ -204,12 +205,9 @@ class MDMPartitioner(FixedPartitioner):
         >>> partitioner.num_partitions
         3
         """
-        named = f"{ZOO}{federation}" if isinstance(federation, str) else None
-        population = federation if named is None else load(named)
-        partitioner = cls(
-            check_population(population), partition_by, num_partitions=num_partitions, seed=seed
-        )
-        partitioner._relabel = partial(like, federation, match=match, mean_size=mean_size, rng=seed)
+        mdm = zoo_model(federation) if isinstance(federation, str) else federation
+        partitioner = cls(mdm, partition_by, num_partitions=num_partitions, seed=seed)
+        partitioner._relabel = partial(like, mdm, match=match, mean_size=mean_size, rng=seed)
         return partitioner
 
     @property

@@ -222,12 +222,6 @@ def measured(
     return channel(f"{field}:Q", title=title, **given)
 
 
-def rounds(*, padding: int, **axis: Any) -> alt.X:
-    """An axis of whole rounds."""
-    scale = alt.Scale(zero=False, nice=False, padding=padding)
-    return alt.X("round:Q", scale=scale, axis=alt.Axis(tickMinStep=1, format="d", **axis))
-
-
 def keyed(
     field: str,
     names: Sequence[str],

@@ -397,8 +397,9 @@ def path_rows(rounds: Sequence[Round]) -> Rows:
 
 
 def _paths(rows: Rows, *, of: str, stopped: str) -> Figure:
+    scale = alt.Scale(zero=False, nice=False, padding=6)
     base = chart().encode(
-        x=charts.rounds(padding=6),
+        x=alt.X("round:Q", scale=scale, axis=alt.Axis(tickMinStep=1, format="d")),
         y=measured(alt.Y, "log_likelihood", "log-likelihood per client", zero=False),
         tooltip=tooltip("start", ("round", "d"), ("log_likelihood", ".5f")),
     )

@@ -133,7 +133,7 @@ class Section:
     """A heading, a sentence or two, and what follows.
 
     `tables` are not behind a figure: they are open. `facts` are terms and what they stand for; they come
-    before the figures, where there are some.
+    before figures and tables.
     """
 
     name: str

@@ -1,17 +1,12 @@
 """How a result came about: the traffic of its federation; versions, seeds, commands and data.
 
-Facts from the files, in words and one chart; nothing is measured here.
+Facts from the files, in words and tables; nothing is measured here.
 """
 
-import re
 from collections import Counter
 
-import altair as alt
-
-from polyurn.report import charts
-from polyurn.report.charts import Column, Rows, chart, measured, tooltip
 from polyurn.report.material import Material
-from polyurn.report.parts import Figure, Panel, Section, Table
+from polyurn.report.parts import Section, Table
 from polyurn.server.fit_results import Fit
 from polyurn.storage.provenance import DataProvenance, Provenance
 from polyurn.wire.traffic import NodeTraffic, Traffic
@@ -123,7 +118,6 @@ def traffic_section(material: Material) -> Section | None:
     traffic = material.provenance.traffic
     if traffic is None:
         return None
-    rows = round_rows(traffic)
     saw = "sums over nodes, and no node’s answer" if traffic.secure else "every node’s answer"
     return Section(
         name="traffic",
@@ -132,14 +126,15 @@ def traffic_section(material: Material) -> Section | None:
             f"The clients’ data stayed at the {counted(traffic.n_nodes, 'node')} of a federation. In "
             f"{counted(traffic.n_rounds, 'round')} the server asked the nodes and saw {saw}."
         ),
-        figures=(_bytes(rows),) if rows else (),
-        tables=(_nodes(traffic),) if rows else (),
+        tables=(_round_table(traffic), _nodes(traffic)) if traffic.rounds else (),
         facts=_facts(traffic),
     )
 
 
 def _facts(traffic: Traffic) -> tuple[tuple[str, str], ...]:
     most = max((one.n_numbers for one in traffic.rounds), default=0)
+    asked = " ".join(one.kind for one in traffic.rounds).replace(",", "").split()
+    meanings = [f"“{name}”: {what}" for name, what in _MEANINGS.items() if name in asked]
     per_node = counted(traffic.clients_per_node, "client")
     return (
         ("What the server saw", f"{what_the_server_saw(traffic)}."),
@@ -154,6 +149,7 @@ def _facts(traffic: Traffic) -> tuple[tuple[str, str], ...]:
             "whoever knows the others’ numbers, or two sums that differ by one node, can work out that "
             "node’s.",
         ),
+        ("What nodes were asked", f"{'; '.join(meanings) or 'nothing'}."),
         ("Rounds", _rounds(traffic)),
         ("Nodes that were not in every sum", f"{'; '.join(traffic.absences) or 'none'}."),
         ("Bytes", _volume(traffic)),
@@ -189,69 +185,29 @@ def _volume(traffic: Traffic) -> str:
 # ------------------------------------------------------------------------ rounds
 
 
-def round_rows(traffic: Traffic) -> Rows:
-    """One row per round: what was asked, and what was sent; `asked` is the kind without its numbers."""
-    return [
-        {
-            "round": one.number, "kind": one.kind, "asked": _asked(one.kind),
-            "n_numbers": one.n_numbers, "n_nodes": one.n_nodes, "n_attempts": one.n_attempts,
-            "down": one.bytes_down, "up": one.bytes_up, "seconds": one.seconds,
-        }
+def _round_table(traffic: Traffic) -> Table:
+    """A row for each round: what was asked, and what was sent."""
+    rows = [
+        (
+            str(one.number),
+            one.kind,
+            f"{one.n_numbers:,}",
+            f"{one.n_nodes:,}" if one.n_nodes else "no sum",
+            str(one.n_attempts),
+            in_bytes(one.bytes_up),
+            in_bytes(one.bytes_down),
+            in_time(one.seconds),
+        )
         for one in traffic.rounds
-    ]  # fmt: skip
-
-
-def _asked(kind: str) -> str:
-    """The kinds inside a question, without how many there are of each.
-
-    >>> _asked("batch of 42 expect, 1 score"), _asked("part of 97 group"), _asked("survey")
-    ('expect, score', 'group', 'survey')
-    """
-    return re.sub(r"^(?:batch|part) of |\b\d+ ", "", kind)
-
-
-def _bytes(rows: Rows) -> Figure:
-    there = dict.fromkeys(name for row in rows for name in row["asked"].split(", "))
-    meanings = "; ".join(f"“{name}”: {_MEANINGS[name]}" for name in there if name in _MEANINGS)
-    meanings += "." if meanings else ""
-    base = chart().encode(
-        x=charts.rounds(padding=10, grid=False),
-        y=measured(alt.Y, "up", "bytes from all nodes", charts.SHORT),
-    )
-    stems = base.mark_rule(color=charts.LINE, strokeWidth=2).encode(y2=alt.datum(0))
-    heads = base.mark_point().encode(
-        **charts.keyed("asked", charts.names_of(rows, "asked"), title="asked"),
-        tooltip=tooltip(
-            ("round", "d"), ("kind", "", "asked"), ("up", ",", "bytes from nodes"),
-            ("down", ",", "bytes to nodes"), ("n_numbers", ",", "numbers per answer"),
-            ("n_nodes", ",", "nodes in the sum"),
+    ]
+    return Table(
+        "Traffic of each round",
+        (
+            "round", "asked", "numbers per answer", "nodes in the sum", "attempts", "from nodes",
+            "to nodes", "time",
         ),
+        tuple(rows),
     )  # fmt: skip
-    return Figure(
-        name="traffic-bytes",
-        title="Bytes of each round",
-        says=f"From all nodes together, by what was asked. {meanings}".strip(),
-        panels=(Panel(charts.spec_of(stems + heads, rows, height=240)),),
-        table=Table.of(
-            "Traffic of each round",
-            rows,
-            [
-                Column("round"),
-                Column("kind", "asked"),
-                Column("n_numbers", "numbers per answer", ","),
-                Column(
-                    "n_nodes",
-                    "nodes in the sum",
-                    lambda r: f"{r['n_nodes']:,}" if r["n_nodes"] else "no sum",
-                ),
-                Column("n_attempts", "attempts"),
-                Column("up", "from nodes", lambda r: in_bytes(r["up"])),
-                Column("down", "to nodes", lambda r: in_bytes(r["down"])),
-                Column("seconds", "time", lambda r: in_time(r["seconds"])),
-            ],
-        ),
-        wide=True,
-    )
 
 
 # ------------------------------------------------------------------------ nodes

@@ -115,18 +115,6 @@ class ClientTable(Histograms):
         """A checksum of the histograms."""
         return digest(self.counts)
 
-    def aggregator(
-        self, *, seed: int, sampling: Any, threads: int, scheduler: str | None = None
-    ) -> "Aggregator":
-        """The clients, played in this process."""
-        from polyurn.aggregate.local import LocalAggregator
-
-        if scheduler is not None:
-            raise ParameterError(
-                "--scheduler has no effect with a table: pack it with `polyurn pack`"
-            )
-        return LocalAggregator(self.counts, rng=seed, sampling=sampling, n_threads=threads)
-
     def blocks(self) -> Iterator["sparse.csr_array[Any]"]:
         """The histograms, in one piece."""
         yield self.counts
@@ -152,18 +140,6 @@ class PackedClients:
         shape = folder.n_clients, folder.n_categories
         sums = totals.n_points, totals.max_size
         return cls(folder, folder.path, columns, shape, folder.categories, *sums, folder.digest)
-
-    def aggregator(
-        self, *, seed: int, sampling: Any, threads: int, scheduler: str | None = None
-    ) -> "Aggregator":
-        """The clients, played in this process or on a cluster."""
-        if scheduler is not None:
-            from polyurn.aggregate.dask import connected
-
-            return connected(scheduler, self.folder, rng=seed, sampling=sampling)
-        from polyurn.aggregate.shard_aggregator import ShardAggregator
-
-        return ShardAggregator(self.folder, rng=seed, sampling=sampling, n_threads=threads)
 
     def blocks(self) -> Iterator["sparse.csr_array[Any]"]:
         """The histograms, block by block."""
@@ -195,6 +171,28 @@ def read_all(
     if not is_shard_folder(path):
         return read_clients(path, reading, declared)
     return PackedClients.of(_opened(path, reading, declared))
+
+
+def play(
+    read: ClientTable | PackedClients, *, seed: int, sampling: Any, threads: int,
+    scheduler: str | None = None,
+) -> "Aggregator":  # fmt: skip
+    """The clients, played in this process, or packed ones on a cluster."""
+    if isinstance(read, ClientTable):
+        from polyurn.aggregate.local import LocalAggregator
+
+        if scheduler is not None:
+            raise ParameterError(
+                "--scheduler has no effect with a table: pack it with `polyurn pack`"
+            )
+        return LocalAggregator(read.counts, rng=seed, sampling=sampling, n_threads=threads)
+    if scheduler is not None:
+        from polyurn.aggregate.dask import connected
+
+        return connected(scheduler, read.folder, rng=seed, sampling=sampling)
+    from polyurn.aggregate.shard_aggregator import ShardAggregator
+
+    return ShardAggregator(read.folder, rng=seed, sampling=sampling, n_threads=threads)
 
 
 def some_of(read: "ClientTable | PackedClients", say: Say, *, seed: int) -> ClientTable:
@@ -248,7 +246,7 @@ def _fitted(saved: Saved[MDM], read: ClientTable | PackedClients) -> Bools | Non
     elif fit.chosen is None:
         fitted, n, stated = judges, fit.n_clients, fit.rounds[-1].log_likelihood
     elif data.held_out is not None and isinstance(origin.seed, int):
-        clients: Any = read.aggregator(seed=origin.seed, sampling="fixed", threads=1)
+        clients: Any = play(read, seed=origin.seed, sampling="fixed", threads=1)
         judges = np.asarray(clients.held_out(data.held_out))
         fitted, n, stated = ~judges, fit.n_held_out, fit.held_out_log_likelihood
     else:

@@ -340,8 +340,8 @@ _COMMANDS = (
         {"--output": ("swept", "runs", ".", "clients.csv", "", "missing/swept", "checkpoint",
             "/dev/null"), "--jobs": ("1", "0", "-0", "x", "1.5", "")},
     ),
-    Command(("demo",), {"--data": ("x", ""), "--clients": ("0", "-1", "x"), "--rounds": ("0",
-        "-1"), "--training-rounds": ("0", "-1", "x"), "--output": (".", "missing/x.html", "")}),
+    Command(("demo",), {"--data": ("x", ""), "--clients": ("0", "-1", "x"),
+        "--output": (".", "missing/x.html", "")}),
 )  # fmt: skip
 
 _FOREIGN = ("--unknown", "--componets=2", "-x", "--seed", "--", "extra", "", "--no-json", "-oout",

@@ -16,13 +16,14 @@ import numpy as np
 import pytest
 
 from polyurn.errors import FileError
-from polyurn.storage.npz_files import read_arrays, read_record_arrays
+from polyurn.storage.npz_files import read_arrays
 
+NEEDED = ("features", "labels")
 MIB = 2**20
 OPENS = """
 import resource, sys
 from polyurn.errors import PolyurnError
-from polyurn.storage.npz_files import read_record_arrays
+from polyurn.storage.npz_files import read_arrays
 from polyurn.storage.table_files import arrow, read_table
 arrow("this")  # loaded before memory is counted
 path = sys.argv[1]
@@ -31,7 +32,7 @@ with open("/proc/self/statm") as file:
 resource.setrlimit(resource.RLIMIT_AS, (has + 200 * 2**20,) * 2)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 try:
-    (read_record_arrays if path.endswith(".npz") else read_table)(path)
+    (read_arrays if path.endswith(".npz") else read_table)(path)
     print("it was read")
 except PolyurnError as error:
     print(f"{type(error).__name__}: {error}")
@@ -136,7 +137,7 @@ def test_no_name_in_an_archive_is_a_place_on_disk(tmp_path, name):
     archive(path, {f"{name}.npy": data, "labels.npy": data})
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(FileError, match="expected arrays 'features' and 'labels', got ") as error:
-        read_record_arrays(path)
+        read_arrays(path, needed=NEEDED)
     assert "\n" not in str(error.value)
     assert sorted(tmp_path.rglob("*")) == before
     assert len(read_arrays(path)) == 2
@@ -151,7 +152,7 @@ def test_damage_in_a_packing_that_numpy_does_not_write_is_no_other_error(tmp_pat
         whole[place] ^= 0xFF
     path.write_bytes(whole)
     with pytest.raises(FileError, match="packed in another way"):
-        read_record_arrays(path)
+        read_arrays(path, needed=NEEDED)
 
 
 def test_nothing_in_an_archive_is_executed(tmp_path):
@@ -161,5 +162,5 @@ def test_nothing_in_an_archive_is_executed(tmp_path):
 
     np.savez(tmp_path / "records.npz", features=np.array([Touches()], dtype=object), labels=[0])
     with pytest.raises(FileError, match="is not a readable"):
-        read_record_arrays(tmp_path / "records.npz")
+        read_arrays(tmp_path / "records.npz")
     assert not (tmp_path / "executed").exists()

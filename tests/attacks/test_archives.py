@@ -18,6 +18,7 @@ import pytest
 from polyurn.errors import FileError
 from polyurn.storage.npz_files import read_arrays
 
+NEEDED = ("features", "labels")
 MIB = 2**20
 OPENS = """
 import resource, sys
@@ -136,7 +137,7 @@ def test_no_name_in_an_archive_is_a_place_on_disk(tmp_path, name):
     archive(path, {f"{name}.npy": data, "labels.npy": data})
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(FileError, match="expected arrays 'features' and 'labels', got ") as error:
-        read_arrays(path, needed=("features", "labels"))
+        read_arrays(path, needed=NEEDED)
     assert "\n" not in str(error.value)
     assert sorted(tmp_path.rglob("*")) == before
     assert len(read_arrays(path)) == 2
@@ -151,7 +152,7 @@ def test_damage_in_a_packing_that_numpy_does_not_write_is_no_other_error(tmp_pat
         whole[place] ^= 0xFF
     path.write_bytes(whole)
     with pytest.raises(FileError, match="packed in another way"):
-        read_arrays(path)
+        read_arrays(path, needed=NEEDED)
 
 
 def test_nothing_in_an_archive_is_executed(tmp_path):

@@ -164,9 +164,9 @@ def test_no_half_event_of_a_job_is_ever_read(tmp_path):
     with log.open("ab") as file:  # a process that was killed in the middle of a line
         file.write(b'{"number": 2, "n_cl')
     assert folder.events() == [{"number": 1}]
-    folder.fail("there is no room")
+    folder.tell({"failed": "there is no room"})
     assert folder.events() == [{"number": 1}, {"failed": "there is no room"}]
-    assert folder.failure == "there is no room"
+    assert folder.state == "failed: there is no room"
 
 
 def test_no_process_is_waited_for_that_could_not_write_down_which_it_is(tmp_path):

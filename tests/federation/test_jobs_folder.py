@@ -70,7 +70,7 @@ def test_what_became_of_a_run_is_a_word_or_its_reason(tmp_path):
     assert folder.state == "died"
     keep_pid(folder.pid, os.getpid())
     assert folder.state == "running"
-    folder.fail("too few nodes")
+    folder.tell({"failed": "too few nodes"})
     assert folder.state == "failed: too few nodes"
     JobFolder.make(tmp_path, JOB).result.write_text("{}")
     assert [run.state for run in runs_of(tmp_path)] == ["failed: too few nodes", "completed"]
@@ -78,9 +78,8 @@ def test_what_became_of_a_run_is_a_word_or_its_reason(tmp_path):
 
 def test_a_failure_is_kept_with_its_reason(tmp_path):
     folder = JobFolder.make(tmp_path, JOB)
-    assert folder.failure is None
-    folder.fail("too few nodes")
-    assert JobFolder(folder.path).failure == "too few nodes"
+    folder.tell({"failed": "too few nodes"})
+    assert JobFolder(folder.path).state == "failed: too few nodes"
     assert folder.events() == [{"failed": "too few nodes"}]
 
 

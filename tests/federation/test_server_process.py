@@ -164,7 +164,7 @@ def test_too_few_nodes_with_records_are_one_line_that_says_who_lacks_what(tmp_pa
     folder = here.style_job(retries=0)
     with pytest.raises(NodesError):
         perform(here.exchange, folder)
-    assert folder.failure.endswith(
+    assert folder.state.endswith(
         "refused: node-1 (it has histograms only, and the question needs records), node-3 (its "
         "records have another number of features than the question); they refuse it again until that "
         "changes and they join again"
@@ -179,7 +179,8 @@ def test_what_goes_wrong_is_written_down_before_it_is_raised(here):
     with pytest.raises(NodesError):
         perform(here.exchange, folder)
     missing = "missing: node-1, node-2, excluded: none, refused: none"
-    assert folder.failure == f"1 of 3 nodes are connected after 60 s, 3 are needed; {missing}"
+    reason = f"1 of 3 nodes are connected after 60 s, 3 are needed; {missing}"
+    assert folder.state == f"failed: {reason}"
     assert folder.events()[0] == {"missing": ["node-1", "node-2"]}  # before it waits
     assert alive(folder.pid) is None
     assert not folder.result.exists()
@@ -190,7 +191,7 @@ def test_an_error_that_is_not_ours_is_written_down_too(here):
     folder = here.job()
     with pytest.raises(ZeroDivisionError):
         perform(here.exchange, folder)
-    assert folder.failure.startswith("the server's side failed: ZeroDivisionError")
+    assert folder.state.startswith("failed: the server's side failed: ZeroDivisionError")
 
 
 def test_a_job_that_is_damaged_is_said(here):
@@ -198,7 +199,7 @@ def test_a_job_that_is_damaged_is_said(here):
     (folder.path / "job.jsonl").write_text("{}\n")
     with pytest.raises(FileError):
         perform(here.exchange, folder)
-    assert "job.jsonl" in folder.failure
+    assert "job.jsonl" in folder.state
 
 
 def test_a_job_with_a_start_begins_there_and_keeps_its_numbers(here, tmp_path):

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from polyurn.client.records import Records
 from polyurn.client.rows import Rows
-from polyurn.errors import CountsError, InputError
+from polyurn.errors import CountsError, InputError, ParameterError
 from polyurn.typed.declared import Floats, Ints
 
 N_KEY_BYTES = 32
@@ -41,6 +42,16 @@ class Cohort:
     def sizes(self) -> Ints:
         """How many points each member has."""
         return self.rows.size_values[self.rows.size_index[self.members]]
+
+    @property
+    def records(self) -> Records:
+        """The records of all clients, which questions about style and about a column need."""
+        if self.rows.records is None:
+            raise ParameterError(
+                "the question needs clients' records, got their histograms only; give Records "
+                "(features, labels and clients) instead of counts"
+            )
+        return self.rows.records
 
     def counts(self) -> sparse.csr_array[Any]:
         """The members' histograms, shape (n_members, n_categories)."""

@@ -10,8 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from polyurn.client.cohort import Cohort
-from polyurn.errors import ParameterError
-from polyurn.wire import Contrast, RecordColumn
+from polyurn.wire import Contrast
 
 
 def contrast_rows(query: Contrast, cohort: Cohort) -> sparse.csr_array[Any]:
@@ -20,7 +19,11 @@ def contrast_rows(query: Contrast, cohort: Cohort) -> sparse.csr_array[Any]:
     A pair is two different points of one client: drawn with replacement, the points of a small client
     would seem more alike than they are.
     """
-    both = cohort.counts() if query.column is None else binned(query.column, cohort, labels=True)
+    column = query.column
+    if column is None:
+        both = cohort.counts()
+    else:
+        both = cohort.records.binned(cohort.members, column, with_labels=True)
     n = cohort.sizes.astype(np.float64)
     paired = n >= 2
     code = np.arange(query.n_labels * query.n_values)
@@ -44,17 +47,6 @@ def contrast_rows(query: Contrast, cohort: Cohort) -> sparse.csr_array[Any]:
         sparse.csr_array(np.hstack([same * same, same * other, other * other])),
     ]
     return sparse.csr_array(sparse.hstack(blocks, format="csr"))
-
-
-def binned(column: RecordColumn, cohort: Cohort, *, labels: bool = False) -> sparse.csr_array[Any]:
-    """The members' histograms of a column of their records, or of label × column."""
-    records = cohort.rows.records
-    if records is None:
-        raise ParameterError(
-            "a question about a column needs clients' records, got their histograms only; give Records "
-            "(features, labels and clients) instead of counts"
-        )
-    return records.binned(cohort.members, column, with_labels=labels)
 
 
 def _membership(into: Any, n_groups: int) -> sparse.csr_array[Any]:

@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from polyurn.client.cohort import Cohort
-from polyurn.client.contrast import binned, contrast_rows
+from polyurn.client.contrast import contrast_rows
 from polyurn.client.counting import cap_sizes
 from polyurn.client.style_answers import shrinkage
 from polyurn.errors import ParameterError
@@ -51,7 +51,10 @@ def answer_private(query: Bounded, cohort: Cohort) -> BoundedStatistics:
     rng = np.random.default_rng()
     total = np.zeros(query.n_numbers)
     for some in _blocks(query, cohort):
-        held = binned(query.column, some) if isinstance(query, Spread) else some.counts()
+        if isinstance(query, Spread):
+            held = some.records.binned(some.members, query.column, with_labels=False)
+        else:
+            held = some.counts()
         counts = held.toarray().astype(np.int64, copy=False)
         # Numbers that a hostile query makes infinite or NaN are sent as 0.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

@@ -66,16 +66,12 @@ class Records:
         order = np.argsort(owner, kind="stable")
         self._features, self._labels = rows[order], codes[order]
         self._starts = np.concatenate([[0], np.cumsum(np.bincount(owner))])
-        self._ids: NDArray[Any] = ids
-        self._n_labels = max(2, int(codes.max()) + 1) if n_labels is None else n_labels
+        self.ids: NDArray[Any] = ids  # in order, shape (n_clients,)
+        self.n_labels = max(2, int(codes.max()) + 1) if n_labels is None else n_labels
 
     @property
     def n_clients(self) -> int:
-        return len(self._ids)
-
-    @property
-    def n_labels(self) -> int:
-        return self._n_labels
+        return len(self.ids)
 
     @property
     def n_features(self) -> int:
@@ -85,11 +81,6 @@ class Records:
     def sizes(self) -> Ints:
         """How many points each client has, shape (n_clients,)."""
         return np.diff(self._starts)
-
-    @property
-    def ids(self) -> NDArray[Any]:
-        """The clients' ids, in order, shape (n_clients,)."""
-        return self._ids
 
     @property
     def counts(self) -> sparse.csr_array:

@@ -10,7 +10,6 @@ import numpy as np
 
 from polyurn.client.cohort import Cohort
 from polyurn.client.records import Held
-from polyurn.errors import ParameterError
 from polyurn.model.style_coordinates import StyleSpace
 from polyurn.typed.declared import Floats
 from polyurn.wire.private_grid import unit_rows
@@ -109,12 +108,7 @@ def _vectors(query: StyleMoments, held: Held) -> Floats:
 
 def _blocks(space: StyleSpace, cohort: Cohort) -> Iterator[Held]:
     """The members' points, block by block of clients."""
-    records, members = cohort.rows.records, cohort.members
-    if records is None:
-        raise ParameterError(
-            "a question about style needs clients' records, got their histograms only; give Records "
-            "(features, labels and clients) instead of counts"
-        )
+    records, members = cohort.records, cohort.members
     m, n_labels = space.n_directions, space.n_labels
     per_client = n_labels * (4 * m + m * m + n_labels)
     numbers = per_client + (records.n_features + 3 * m * m) * records.sizes[members]

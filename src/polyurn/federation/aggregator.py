@@ -88,32 +88,14 @@ class Terms:
 class FederatedAggregator:
     """Puts queries to the nodes of a federation and adds their answers.
 
-    The number of clients is not known: there is no `n_clients`.
-
-    Parameters
-    ----------
-    exchange : Exchange
-        Carries the messages.
-    terms : Terms
-    roster : Roster, optional
-        The nodes' public keys, which secure sums need; only these nodes take part in them.
-    clients_per_node : int
-        The declared largest number of clients of a node. An answer beyond this number times the bounds
-        of one client is refused, and a node with more clients does not answer.
-    names : mapping of nodes to names, optional
-        What errors call the nodes, all of which are expected; by default their numbers.
-    expected : int
-        Before the first round, wait until this many nodes are connected, at most `terms.settling`
-        seconds; no more nodes than the roster has.
-    rng : int or numpy.random.Generator
-        Chooses the cohorts.
-    on_change : function of (round, nodes that left and why, nodes that joined), optional
-        Called after a sum that nodes left or joined since the sum before; a node that was not chosen for
-        a cohort has not left.
-
-    Examples
-    --------
-    docs/federation-core.md has a federation of nodes in one process.
+    The number of clients is not known: there is no `n_clients`. A node has at most `clients_per_node`
+    clients: an answer beyond this number times the bounds of one client is refused, and a node with more
+    does not answer. Secure sums need the `roster`, the nodes' public keys; only these nodes take part in
+    them. Before the first round, `expected` nodes are waited for, at most `terms.settling` seconds; no
+    more than the roster has. Errors call the nodes by `names`, all of which are expected; by default by
+    their numbers. `rng` chooses the cohorts. After a sum that nodes left or joined since the sum before,
+    `on_change` gets the round, the nodes that left and why, and those that joined; a node that was not
+    chosen for a cohort has not left. docs/federation-core.md has a federation in one process.
     """
 
     def __init__(

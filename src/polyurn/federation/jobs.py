@@ -210,22 +210,14 @@ class JobFolder:
             log.append_bytes((json.dumps(dict(event)) + "\n").encode(), after=whole)
         self.on_event(event)
 
-    def fail(self, reason: str) -> None:
-        """Note that the run has ended without a result."""
-        self.tell({"failed": reason})
-
-    @property
-    def failure(self) -> str | None:
-        """Why the run has ended without a result; None if it has not."""
-        return next((event["failed"] for event in self.events() if "failed" in event), None)
-
     @property
     def state(self) -> str:
         """What became of the run, in a word, or the reason of its failure."""
         if self.result.exists():
             return "completed"
-        if (why := self.failure) is not None:
-            return f"failed: {why}"
+        for event in self.events():
+            if "failed" in event:
+                return f"failed: {event['failed']}"
         return "running" if alive(self.pid) else "died"
 
     def events(self) -> list[dict[str, Any]]:

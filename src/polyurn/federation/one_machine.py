@@ -22,13 +22,14 @@ from polyurn.federation.folder import (
     read_node,
     set_up,
 )
-from polyurn.federation.https import asking as server
+from polyurn.federation.https.asking import start
 from polyurn.federation.policy import NodePolicy
 from polyurn.federation.processes import alive, end_processes, ended_like_ctrl_c
 from polyurn.storage.table_files import write_histograms
 
-# Seconds: on a new machine answers have to be compiled.
-_JOINS_WITHIN = 300.0
+# Seconds: on a new machine answers have to be compiled, and several nodes compile them at once; a busy
+# machine has needed more than five minutes.
+_JOINS_WITHIN = 600.0
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def running(
     try:
         with ended_like_ctrl_c():
             if alive(files.pid) is None:
-                server.start(files, host="127.0.0.1")
+                start(files, host="127.0.0.1")
             for numbers, options in processes:
                 nodes = [read_node(files.node(names[number - 1])) for number in numbers]
                 pids += [node.pid for node in nodes]
@@ -127,7 +128,7 @@ def running(
         for one in starting:
             one.process.kill()  # one that had not joined yet has no file
             one.process.wait()
-        server.stop(files)
+        end_processes([files.pid])
 
 
 def free_port() -> int:

@@ -48,13 +48,14 @@ def perform(exchange: Exchange, folder: JobFolder) -> None:
     try:
         _perform(exchange, folder)
     except PolyurnError as error:
-        folder.fail(str(error))
+        folder.tell({"failed": str(error)})
         raise
     except KeyboardInterrupt:
-        folder.fail("interrupted")
+        folder.tell({"failed": "interrupted"})
         raise
     except Exception as error:
-        folder.fail(f"the server's side failed: {type(error).__name__}: {error}")
+        text = f"the server's side failed: {type(error).__name__}: {error}"
+        folder.tell({"failed": text})
         raise
     finally:
         folder.pid.unlink(missing_ok=True)

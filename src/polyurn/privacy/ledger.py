@@ -213,12 +213,12 @@ class PrivacyLedger:
         renewal: Renewal | None = None, now: Callable[[], str] = _now,
     ) -> None:  # fmt: skip
         given = Budget(epsilon, delta, renewal)
-        self._entries: Entries = _InMemory() if entries is None else entries
+        self.entries: Entries = _InMemory() if entries is None else entries
         self._now = now
-        with self._entries.turn():
-            was = last_budget(self._entries.read())
+        with self.entries.turn():
+            was = last_budget(self.entries.read())
             if was is None or replace(was, renewal=given.renewal or was.renewal) == given != was:
-                self._entries.append(given)
+                self.entries.append(given)
             elif (was.epsilon, was.delta) != (epsilon, delta):
                 raise ParameterError(
                     f"expected the ledger's budget, epsilon {was.epsilon:g} and delta {was.delta:g}, "
@@ -236,14 +236,9 @@ class PrivacyLedger:
         return self._read()[1]
 
     @property
-    def entries(self) -> Entries:
-        """Where its entries are kept."""
-        return self._entries
-
-    @property
     def n_exact(self) -> int:
         """How many releases without noise there were, which no ε covers."""
-        return sum(isinstance(entry, ExactRelease) for entry in self._entries.read())
+        return sum(isinstance(entry, ExactRelease) for entry in self.entries.read())
 
     @property
     def epsilon_spent(self) -> float:
@@ -266,16 +261,16 @@ class PrivacyLedger:
         asked.
         """
         entry = Charge(what, float(sigma), int(n_numbers), trust, float(change_norm), run)
-        with self._entries.turn():
+        with self.entries.turn():
             when = self._check([entry.sigma], f"{what} (sigma {sigma:g})")
-            self._entries.append(replace(entry, when=when))
+            self.entries.append(replace(entry, when=when))
 
     def check(self, sigmas: Sequence[float], what: str, *, run: str | None = None) -> None:
         """Refuse releases that the budget cannot pay for, before any of them is asked or charged.
 
         The charges of `run` so far are taken to be among `sigmas`.
         """
-        with self._entries.turn():
+        with self.entries.turn():
             self._check(sigmas, what, run)
 
     def _check(self, sigmas: Sequence[float], what: str, run: str | None = None) -> str:
@@ -302,14 +297,14 @@ class PrivacyLedger:
 
     def raise_to(self, epsilon: float) -> None:
         """Raise the budget, at the same δ; the new budget is an entry among the charges."""
-        with self._entries.turn():
+        with self.entries.turn():
             was = self.budget
             if not epsilon > was.epsilon:
                 raise ParameterError(f"expected epsilon above {was.epsilon:g}, got {epsilon:g}")
-            self._entries.append(replace(was, epsilon=epsilon))
+            self.entries.append(replace(was, epsilon=epsilon))
 
     def _read(self) -> tuple[Budget, tuple[Charge, ...]]:
-        kept = self._entries.read()
+        kept = self.entries.read()
         budget = last_budget(kept)
         assert budget is not None
         return budget, tuple(entry for entry in kept if isinstance(entry, Charge))

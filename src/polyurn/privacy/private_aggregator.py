@@ -88,13 +88,8 @@ class PrivateAggregator(_Entering):
                 f"{n_reporters} and {n_colluding}"
             )
         super().__init__(aggregator, run)
-        self._ledger, self._trust, self._noise = ledger, trust, noise
+        self.ledger, self._trust, self._noise = ledger, trust, noise
         self._nodes = n_reporters, n_colluding
-
-    @property
-    def ledger(self) -> PrivacyLedger:
-        """The ledger, with the budget and what was spent."""
-        return self._ledger
 
     def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
         """The sum of the answers of all clients, with noise, to a `Noised` query.
@@ -125,20 +120,20 @@ class PrivateAggregator(_Entering):
 
         A release that was charged counts, whether or not its answer came.
         """
-        charges = self._ledger.charges
+        charges = self.ledger.charges
         own = [charge for charge in charges if charge.run == self._run]
         others = [charge for charge in charges if charge.run != self._run]
-        noised = Guarantee.of(own, self._ledger.budget.delta, earlier=others)
-        return replace(noised, n_exact=self._ledger.n_exact)
+        noised = Guarantee.of(own, self.ledger.budget.delta, earlier=others)
+        return replace(noised, n_exact=self.ledger.n_exact)
 
     def __repr__(self) -> str:
-        return f"PrivateAggregator({self._trust}, {self._ledger!r})"  # not how many clients
+        return f"PrivateAggregator({self._trust}, {self.ledger!r})"  # not how many clients
 
     def _asked(self, asked: Query[S], release: Noised[S]) -> S:
         """The answer; every attempt is charged before it is asked."""
 
         def charge() -> None:
-            self._ledger.charge(
+            self.ledger.charge(
                 release.query.text, release.sigma, release.n_numbers,
                 trust=self._trust, change_norm=release.query.change_norm, run=self._run,
             )  # fmt: skip

@@ -28,13 +28,6 @@ class _Sum:
 
     numbers: str
 
-    @classmethod
-    def of(cls, vector: Floats) -> "_Sum":
-        return cls(base64.b64encode(vector.astype("<f8").tobytes()).decode())
-
-    def vector(self) -> Floats:
-        return np.frombuffer(base64.b64decode(self.numbers), "<f8").astype(np.float64)
-
 
 @checked
 class Journal:
@@ -71,11 +64,13 @@ class Journal:
 
     def __getitem__(self, i: int) -> Floats:
         """The answer of round i, counted from 0."""
-        return self._sums[i].vector()
+        data = base64.b64decode(self._sums[i].numbers)
+        return np.frombuffer(data, "<f8").astype(np.float64)
 
     def append(self, vector: Floats) -> None:
         """Keep one more round, whole or not at all."""
-        kept = _Sum.of(floats(vector, "the answer"))
+        data = floats(vector, "the answer").astype("<f8").tobytes()
+        kept = _Sum(base64.b64encode(data).decode())
         self._log.append(
             kept,
             consequence=f"; the {len(self)} rounds before it are kept: repeat the command, or the "

@@ -275,7 +275,7 @@ def test_what_is_left_after_ctrl_c_is_said(run, fed, proxy, monkeypatch, asked, 
     ran = run(*asked)
     assert ran.code == 130
     (folder,) = runs(fed)
-    assert JobFolder(folder).failure == "interrupted"
+    assert JobFolder(folder).state == "failed: interrupted"
     ledger = fed / "server" / "privacy.ledger"
     charged = f", and what was asked is {how} {ledger}" if how else ""
     assert ran.err.endswith(f"interrupted; {kept}{charged}\n")

@@ -65,7 +65,7 @@ def test_ending_what_is_not_there_is_no_mistake(run, fed):
 def test_a_status_does_not_hide_what_was_spent_and_what_a_run_asked(run, fed):
     place = FederationFolder(fed)
     job = job_of(fed, epsilon=1.0, delta=1e-6, trust="distributed")
-    JobFolder.make(place.runs, job).fail("too few nodes")
+    JobFolder.make(place.runs, job).tell({"failed": "too few nodes"})
     pu.open_ledger(place.ledger, epsilon=1.5, delta=1e-6).charge("survey", 4.2247, 39)
     said = run("federation", "status", "fed").err
     assert "run 0001, mixture, epsilon 1: failed: too few nodes\n" in said

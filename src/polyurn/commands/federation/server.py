@@ -176,7 +176,6 @@ def down_command(*, folder: Path = FEDERATION) -> None:
     Example: `polyurn federation down fed`
     """
     from polyurn.federation.folder import FederationFolder
-    from polyurn.federation.https.asking import stop
     from polyurn.federation.jobs import runs_of
     from polyurn.federation.processes import end_processes
 
@@ -185,6 +184,6 @@ def down_command(*, folder: Path = FEDERATION) -> None:
     pids = [files.node(node.name) / "node.pid" for node in federation.nodes]
     n_ended = end_processes(pids)
     end_processes([run.pid for run in runs_of(files.runs)])
-    was_up = stop(files)
+    was_up = end_processes([files.pid]) > 0
     ended = f"ended {counted(n_ended, 'node')}" if n_ended else "no node was running"
     say(f"{'ended the server' if was_up else 'the server was down already'}; {ended}")

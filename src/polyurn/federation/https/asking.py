@@ -56,10 +56,8 @@ class HttpsExchange:
         ) as response:
             while head := response.read(REPLIED.size):
                 node, n_bytes = REPLIED.unpack(head)
-                yield (
-                    node,
-                    response.read(n_bytes) if n_bytes else b"",
-                )  # of 0 it would wait for more
+                # A read of 0 bytes would wait for more.
+                yield node, response.read(n_bytes) if n_bytes else b""
 
     @contextmanager
     def _asked(
@@ -156,11 +154,6 @@ def start(folder: FederationFolder, *, host: str) -> int:
         time.sleep(0.1)
     process.returncode = 0  # else this object would warn that the process outlives it
     return process.pid
-
-
-def stop(folder: FederationFolder) -> bool:
-    """End the server; return whether it was running."""
-    return end_processes([folder.pid]) > 0
 
 
 def _serves(folder: FederationFolder) -> bool:

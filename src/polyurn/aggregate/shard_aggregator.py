@@ -7,6 +7,7 @@ same on a cluster.
 """
 
 import os
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -70,7 +71,7 @@ class ShardDraw:
 
 
 @checked
-class ShardClients:
+class ShardClients(ABC):
     """Plays every client of a folder of packed shards; a subclass reads the shards.
 
     A subclass has `_sum(query, draws)`, the sum over shards as a vector, and `_low_buckets()`: for each
@@ -176,11 +177,11 @@ class ShardClients:
         counts = sparse.csr_array(sparse.vstack(each))
         return (pack(counts) if len(buckets) else None), buckets
 
-    def _sum(self, query: Query[Any], draws: Sequence[ShardDraw]) -> Floats:
-        raise NotImplementedError
+    @abstractmethod
+    def _sum(self, query: Query[Any], draws: Sequence[ShardDraw]) -> Floats: ...
 
-    def _low_buckets(self) -> Iterable[LowBuckets]:
-        raise NotImplementedError
+    @abstractmethod
+    def _low_buckets(self) -> Iterable[LowBuckets]: ...
 
     def __repr__(self) -> str:
         many = counted(len(self.folder.shards), "shard")

@@ -226,7 +226,7 @@ def _compare() -> Call:
     return pu.compare, {
         "populations": {"mdm": mdm(), "table": COUNTS}, "to": COUNTS, "clients": list(range(40)),
         "fitted": list(range(40, 50)), "n_clients": 20, "max_clients": 30, "n_splits": 100,
-        "n_directions": 3, "n_folds": 0, "n_bootstrap": 100, "rng": 0,
+        "n_folds": 0, "n_bootstrap": 100, "rng": 0,
     }  # fmt: skip
 
 
@@ -356,6 +356,15 @@ def _table_features() -> Call:
     return pu.table_features, {
         "table": table, "label": "y", "client": "client", "candidates": ["f", "x"], "count": "n",
         "bins": {"x": pu.Bins([0.0, 4.0, 8.0])}, "n_bins": 3, "proxy": table, "rng": 0,
+    }  # fmt: skip
+
+
+def _private_table_features() -> Call:
+    function, given = _table_features()
+    arguments = {name: given[name] for name in ("label", "client", "candidates", "bins")}
+    return function, arguments | {
+        "table": given["table"].drop_columns("n"), "categories": 3, "values": {"f": ["0", "1"]},
+        "epsilon": 500.0, "delta": 1e-6, "through": lambda asked: asked,
     }  # fmt: skip
 
 
@@ -648,6 +657,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         parts().with_test, {"share": 0.5, "labels": [0] * 200, "rng": 0},
     ),
     "table_features": _table_features,
+    "table_features.private": _private_table_features,
     "table_histograms": _table_histograms,
     "table_records": lambda: (pu.table_records, {
         "table": pa.table({"client": ["a", "b"], "label": [0, 1], "pitch": [1.5, 2.5]}),

@@ -155,6 +155,7 @@ def test_populations_that_cannot_be_compared_are_refused_in_a_line(populations, 
     ("settings", "words"),
     [
         ({"n_splits": 10}, "n_splits as an integer of at least 100, got 10"),
+        ({"n_directions": 0}, "n_directions as an integer of at least 1"),
         ({"n_bootstrap": 3}, "n_bootstrap as an integer of at least 100"),
         ({"n_folds": 1}, "n_folds of 0, or 2 to 10, got 1"),
         ({"max_clients": 5}, "max_clients as an integer of at least 10"),

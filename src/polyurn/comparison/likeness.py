@@ -94,7 +94,6 @@ Compared: TypeAlias = Population | Counts | ArrayLike
 _FEWEST_CLIENTS = 10
 # A population is drawn so many times as large as the held-out part, whose own noise is what is left.
 _TIMES_HELD_OUT = 5
-_N_DIRECTIONS = 100  # of the sliced Wasserstein distance
 
 
 @checked
@@ -108,6 +107,7 @@ def compare(
     n_clients: Annotated[int, AtLeast(_FEWEST_CLIENTS)] | None = None,
     max_clients: Annotated[int, AtLeast(_FEWEST_CLIENTS)] = 2_000,
     n_splits: Annotated[int, AtLeast(100)] = 1_000,  # fewer have no 2.5th percentile
+    n_directions: Annotated[int, AtLeast(1)] = 100,
     n_folds: int = 5,
     n_bootstrap: Annotated[int, AtLeast(100)] = 200,
     rng: Seed = None,
@@ -135,6 +135,8 @@ def compare(
         log-likelihood, which is that of all).
     n_splits : int
         Random splits of the held-out clients, for the noise floors.
+    n_directions : int
+        Directions of the sliced Wasserstein distance.
     n_folds : int
         Folds of the two-sample test; 0 leaves it out (it needs scikit-learn).
     n_bootstrap : int
@@ -161,7 +163,7 @@ def compare(
     n_fitted = _n_fitted(to, held_out.shape[0], clients, fitted)
     true = _Clients.some_of(held_out, max_clients, "clients to compare with", rng)
     m, true_bytes = len(true.counts), [client.tobytes() for client in true.counts]
-    lines = distances.directions(true.counts.shape[1], _N_DIRECTIONS, rng=rng)
+    lines = distances.directions(true.counts.shape[1], n_directions, rng=rng)
     true_on_lines = true.shares @ lines
     halves = distances.random_halves(m, n_splits, rng=rng)
     floors = Floors(

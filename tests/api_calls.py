@@ -226,7 +226,7 @@ def _compare() -> Call:
     return pu.compare, {
         "populations": {"mdm": mdm(), "table": COUNTS}, "to": COUNTS, "clients": list(range(40)),
         "fitted": list(range(40, 50)), "n_clients": 20, "max_clients": 30, "n_splits": 100,
-        "n_folds": 0, "n_bootstrap": 100, "rng": 0,
+        "n_directions": 3, "n_folds": 0, "n_bootstrap": 100, "rng": 0,
     }  # fmt: skip
 
 

@@ -165,7 +165,7 @@ def _directions(style: Style) -> Figure:
         for row in rows
         for part in PARTS
     ]
-    looks = charts.keyed("part", [*PARTS], tones=_PART_TONES)
+    looks = charts.keyed("part", [*PARTS], tones=_PART_TONES, columns=1)
     y = charts.listed("direction", grid=True).scale(paddingInner=0.4, paddingOuter=0.2)
     base = chart().encode(y=y, color=looks["color"], yOffset=alt.YOffset("part:N", sort=None))
     bars = base.mark_rule(strokeWidth=2).encode(x="variance_low:Q", x2="variance_high:Q")

@@ -29,6 +29,7 @@ except ImportError as error:
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 30.0  # seconds until a lost server is tried again
 _CONNECTS, _SILENT = 15.0, POLL + 15.0  # seconds for a connection, and without a byte
+_CLOSES = 0.25  # seconds that connections in TLS take to end after their session
 _TAKEN = 60.0  # seconds in which another process with the same key may end
 
 
@@ -66,9 +67,12 @@ def serve(links: Sequence[Link]) -> None:
 
 def _run(links: Sequence[Link], *, answers: bool) -> None:
     async def for_all() -> None:
-        async with asyncio.TaskGroup() as group:
-            for link in links:
-                group.create_task(_visit(link, answers=answers))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for link in links:
+                    group.create_task(_visit(link, answers=answers))
+        finally:
+            await asyncio.sleep(_CLOSES)
 
     failures = list[FederationError]()
     try:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from polyurn.errors import FederationError, MissingDependencyError
 from polyurn.federation.folder import TRANSPORT_KEY, NodeFolder
 from polyurn.federation.https.protocol import (
+    CLOSES,
     MESSAGE,
     MOST_MESSAGE,
     POLL,
@@ -29,7 +30,6 @@ except ImportError as error:
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 30.0  # seconds until a lost server is tried again
 _CONNECTS, _SILENT = 15.0, POLL + 15.0  # seconds for a connection, and without a byte
-_CLOSES = 0.25  # seconds that connections in TLS take to end after their session
 _TAKEN = 60.0  # seconds in which another process with the same key may end
 
 
@@ -72,7 +72,7 @@ def _run(links: Sequence[Link], *, answers: bool) -> None:
                 for link in links:
                     group.create_task(_visit(link, answers=answers))
         finally:
-            await asyncio.sleep(_CLOSES)
+            await asyncio.sleep(CLOSES)
 
     failures = list[FederationError]()
     try:

@@ -22,6 +22,7 @@ STAGE, MESSAGE, SESSION, RUN, TIMEOUT = (
 MOST_REPLY = 2**23  # bytes: a million numbers
 MOST_MESSAGE = 2**26  # bytes: more than any policy allows in a question
 POLL = 30.0  # seconds that a request waits for a message: proxies end what is silent for a minute
+CLOSES = 0.25  # seconds in which connections in TLS end once they are closed
 
 # In requests and responses of the operator. A message is (node, length of its head, of what it shares
 # with the first one after the head, and of the rest); a reply is (node, length).

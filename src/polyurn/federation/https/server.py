@@ -25,6 +25,7 @@ from typing import Any
 from polyurn.errors import MissingDependencyError
 from polyurn.federation.folder import FederationFolder
 from polyurn.federation.https.protocol import (
+    CLOSES,
     MESSAGE,
     MOST_MESSAGE,
     MOST_REPLY,
@@ -442,6 +443,7 @@ async def serve(files: FederationFolder, host: str) -> None:
     finally:
         board.close()
         await runner.cleanup()
+        await asyncio.sleep(CLOSES)
 
 
 def _raise_limits() -> None:

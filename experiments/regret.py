@@ -17,6 +17,8 @@ Four more were added later, on the same grids and seeds, and fixed before any ru
 frozen network as in `cifar10.py`, clients of one component of high heterogeneity and of two (high_1,
 high_2), which are drawn anew for every seed; census records by race, which is the label; and airports,
 where a client is a destination of flights from New York and the label the airline.
+Clients of race and airports got a third of their points, for time, after 13 runs of true airports, whose
+accuracies were seen; no population had been compared.
 """
 
 import sys
